@@ -27,11 +27,10 @@ use crate::kinds::{Allocations, Kinds, Served};
 use crate::metrics::Metrics;
 use crate::object::{Encoded, Stored, pack_owners};
 use crate::plugin::AdmissionPlugin;
-use crate::policies;
 use crate::recent::Recent;
 use crate::storage::{Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::ClientView;
-use crate::webhooks;
+use crate::{policies, webhooks};
 
 /// The state of one server.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-pub(crate) use homeostat_schema::names::Problems;
-pub(crate) use homeostat_schema::names::{any_subdomain, dns_label};
-pub(crate) use homeostat_schema::names::{dns_subdomain, label_value, qualified, rfc_1035_label};
+pub(crate) use homeostat_schema::names::{
+    Problems, any_subdomain, dns_label, dns_subdomain, label_value, qualified, rfc_1035_label,
+};
 
 /// A check of a name.
 pub(crate) type NameCheck = fn(&str) -> Problems;

@@ -4,11 +4,9 @@
 //! at which the two differ: a path in `queue/shared/adding.rs` to `queue::timer` is an arrow from
 //! `queue/shared` to `queue/timer`. A parent and its children may use each other.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Source;
-use crate::imports;
+use crate::{Source, imports};
 
 /// The modules that each module of one folder uses, with a place for each.
 type Level<'a> = BTreeMap<&'a str, BTreeMap<&'a str, String>>;

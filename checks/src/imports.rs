@@ -5,9 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::Source;
-use crate::lexer::Kind;
-use crate::lexer::Token;
-use crate::lexer::lex;
+use crate::lexer::{Kind, Token, lex};
 
 /// A source file of a crate.
 pub(crate) struct File<'a> {

@@ -15,8 +15,7 @@ pub use exceptions::Exceptions;
 
 use crate::Source;
 use crate::lexer::lex;
-use prose::Block;
-use prose::Origin;
+use prose::{Block, Origin};
 
 /// One place that breaks one rule.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,15 +9,11 @@
 //! Prints one line for each finding, and exits with 1 if there is any.
 
 use std::collections::BTreeMap;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use homeostat_checks::language::Exceptions;
-use homeostat_checks::language::Finding;
-use homeostat_checks::language::check;
-use homeostat_checks::root;
-use homeostat_checks::sources;
+use homeostat_checks::language::{Exceptions, Finding, check};
+use homeostat_checks::{root, sources};
 
 fn main() -> ExitCode {
     match run() {

@@ -5,14 +5,11 @@
 //! `lib.rs` re-exports counts as its module. Children belong to their parent, `lib.rs` and
 //! `main.rs` may use everything, and what is compiled only for tests is left out.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::Source;
-use crate::imports;
 use crate::imports::File;
-use crate::lexer::Kind;
-use crate::lexer::Token;
+use crate::lexer::{Kind, Token};
+use crate::{Source, imports};
 
 /// An arrow between two top-level modules of a crate.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,10 +1,8 @@
 //! The files of the repository that people write.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 /// One file of the repository.
 #[derive(Clone, Debug)]

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use homeostat_checks::Source;
-use homeostat_checks::root;
-use homeostat_checks::sources;
+use homeostat_checks::{Source, root, sources};
 
 #[test]
 fn links_and_includes_resolve() {

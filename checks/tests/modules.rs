@@ -8,8 +8,7 @@ use std::collections::BTreeSet;
 
 use homeostat_checks::circles::circles;
 use homeostat_checks::modules::violations;
-use homeostat_checks::root;
-use homeostat_checks::sources;
+use homeostat_checks::{root, sources};
 
 #[track_caller]
 fn assert_ranks(folder: &str, ranks: &[&[&str]]) {

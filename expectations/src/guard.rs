@@ -7,10 +7,9 @@
 //! expected, because the API server may have carried it out.
 
 use std::collections::HashSet;
-use std::fmt;
 use std::hash::Hash;
-use std::mem;
 use std::sync::Arc;
+use std::{fmt, mem};
 
 use crate::entries::{Generation, Shared};
 use crate::sync::Mutex;

@@ -1,8 +1,7 @@
 //! [`PendingRequest`]: a request and its reply, with the faults that they meet.
 
-use std::future;
-use std::io;
 use std::sync::Arc;
+use std::{future, io};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, stream};

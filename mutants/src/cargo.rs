@@ -1,15 +1,11 @@
 //! Compiles the test programs of the copy.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
-use std::process::Command;
-use std::process::Stdio;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
-use anyhow::Context;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use serde::Deserialize;
 
 use crate::mutant::Program;

@@ -18,26 +18,18 @@
 )]
 
 use std::collections::BTreeSet;
-use std::env;
-use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering;
-use std::thread;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
+use std::{env, fs, thread};
 
 use anyhow::ensure;
 
-use homeostat_mutants::cargo::Cargo;
-use homeostat_mutants::cargo::Executables;
+use homeostat_mutants::cargo::{Cargo, Executables};
 use homeostat_mutants::check;
-use homeostat_mutants::check::Outcome;
-use homeostat_mutants::check::Run;
-use homeostat_mutants::mutant::Mutant;
-use homeostat_mutants::mutant::Program;
-use homeostat_mutants::mutant::Test;
+use homeostat_mutants::check::{Outcome, Run};
+use homeostat_mutants::mutant::{Mutant, Program, Test};
 use homeostat_mutants::plan::Plan;
 use homeostat_mutants::tree::Tree;
 

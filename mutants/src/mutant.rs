@@ -1,14 +1,10 @@
 //! A mutant: a patch that breaks one promise, and the test that must fail.
 
 use std::ffi::OsStr;
-use std::fmt;
-use std::fs;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{fmt, fs};
 
-use anyhow::Context;
-use anyhow::bail;
-use anyhow::ensure;
+use anyhow::{Context, bail, ensure};
 
 /// A patch that breaks one promise of one file.
 #[derive(Debug)]

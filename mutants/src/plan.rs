@@ -1,7 +1,6 @@
 //! Decides how each mutant is built.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fmt::Write;
 use std::fs;
@@ -9,10 +8,9 @@ use std::path::Path;
 
 use anyhow::Context;
 
-use crate::cargo;
 use crate::mutant::Mutant;
-use crate::tree;
 use crate::weave::Woven;
+use crate::{cargo, tree};
 
 /// Cargo's configuration, which holds the profiles of the copy.
 const CONFIG: &str = ".cargo/config.toml";

@@ -1,16 +1,13 @@
 //! A copy of the repository in which mutants are applied.
 
-use std::collections::BTreeMap;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Context;
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
 use crate::mutant::Mutant;
 

@@ -7,13 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-use syn::Block;
-use syn::ImplItemFn;
-use syn::ItemFn;
-use syn::Signature;
-use syn::TraitItemFn;
-use syn::TypeImplTrait;
 use syn::visit::Visit;
+use syn::{Block, ImplItemFn, ItemFn, Signature, TraitItemFn, TypeImplTrait};
 
 #[cfg(test)]
 mod tests;

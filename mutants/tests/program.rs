@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
-use std::process::Output;
+use std::process::{Command, Output};
 
 /// A library with a function, a constant and a test of each.
 const SOURCE: &str = "pub const LIMIT: u32 = 3;

@@ -4,13 +4,12 @@
 //! The leader counts in a `ConfigMap`. The history of the lease and of the `ConfigMap`, in the
 //! order of the server's revisions, shows each write of a process that did not hold the lease.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use anyhow::{Context as _, bail, ensure};
 use futures::TryStreamExt as _;

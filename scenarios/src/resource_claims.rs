@@ -4,10 +4,9 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use homeostat::kube_client::Client;
-use homeostat::kube_client::Resource;
 use homeostat::kube_client::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use homeostat::kube_client::core::NamespaceResourceScope;
+use homeostat::kube_client::{Client, Resource};
 use k8s_openapi::api::core::v1::{Event, Pod};
 use k8s_openapi::api::resource::v1::{ResourceClaim, ResourceClaimTemplate};
 use serde::Serialize;

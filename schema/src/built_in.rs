@@ -1,8 +1,7 @@
 //! The schemas of the kinds of Kubernetes 1.37.1.
 
 use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use crate::node::Shape;
 use crate::schema::Schema;

@@ -32,12 +32,10 @@ mod unify;
 mod value;
 
 pub(crate) use authorization::Authorization;
-pub(crate) use bounds::Bounds;
-pub(crate) use bounds::limit;
+pub(crate) use bounds::{Bounds, limit};
 pub(crate) use checker::check;
 pub(crate) use constants::instantiate;
-pub(crate) use error::EvalError;
-pub(crate) use error::Issues;
+pub(crate) use error::{EvalError, Issues};
 pub(crate) use estimate::estimate;
 pub(crate) use evaluator::Evaluator;
 pub(crate) use expression::Expr;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use regex::Regex;
-use serde_json::Number;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::go_pattern;
 

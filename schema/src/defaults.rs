@@ -1,19 +1,14 @@
 //! The rules for the defaults in the schema of a `CustomResourceDefinition`.
 
 use serde_json::Map as JsonMap;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::embedded;
 use crate::field_error::FieldError;
-use crate::open_api::flag;
-use crate::open_api::members;
-use crate::open_api::read_part;
+use crate::open_api::{flag, members, read_part};
 use crate::path::Path;
-use crate::rules::Rules;
-use crate::rules::Verdict;
-use crate::schema::NodeRef;
-use crate::schema::Schema;
+use crate::rules::{Rules, Verdict};
+use crate::schema::{NodeRef, Schema};
 use crate::validate::Validator;
 
 /// Returns the problem of the metadata of an object.

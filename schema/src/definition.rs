@@ -7,13 +7,11 @@ mod root;
 mod support;
 
 use serde_json::Map as JsonMap;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::defaults::{Defaults, MetadataCheck, Place};
 use crate::field_error::FieldError;
-use crate::open_api::flag;
-use crate::open_api::members;
+use crate::open_api::{flag, members};
 use crate::rules;
 use crate::structural::check_structural;
 use around::Around;

@@ -7,8 +7,7 @@ use crate::field_error::FieldError;
 use crate::names;
 use crate::node::Shape;
 use crate::path::Path;
-use crate::schema::NodeRef;
-use crate::schema::Schema;
+use crate::schema::{NodeRef, Schema};
 
 /// The fields of an object.
 type Fields = JsonMap<String, Value>;

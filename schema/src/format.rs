@@ -1,14 +1,12 @@
 //! The formats of texts that the API server checks.
 
-use std::net::IpAddr;
-use std::net::Ipv6Addr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use homeostat_core::parse_go_duration;
 use regex::Regex;
 
-use crate::node::Scalar;
-use crate::node::Shape;
+use crate::node::{Scalar, Shape};
 use crate::url;
 
 /// Returns whether a schema of this type may have the format.

@@ -2,18 +2,12 @@
 
 use homeostat_core::go_quote;
 use serde_json::Map as JsonMap;
-use serde_json::Number;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use crate::constraints::Condition;
-use crate::constraints::Constraints;
-use crate::field_error::FieldError;
-use crate::field_error::go_float;
-use crate::format;
-use crate::unique;
-use crate::validate::Validator;
-use crate::validate::is_whole;
-use crate::validate::json_type;
+use crate::constraints::{Condition, Constraints};
+use crate::field_error::{FieldError, go_float};
+use crate::validate::{Validator, is_whole, json_type};
+use crate::{format, unique};
 
 // === impl Validator ===
 

@@ -7,17 +7,8 @@ use serde_json::Map as JsonMap;
 use serde_json::Value;
 
 use crate::built_in;
-use crate::constraints::Condition;
-use crate::constraints::Constraints;
-use crate::constraints::Pattern;
-use crate::node::Field;
-use crate::node::List;
-use crate::node::ListType;
-use crate::node::Map;
-use crate::node::Node;
-use crate::node::Object;
-use crate::node::Scalar;
-use crate::node::Shape;
+use crate::constraints::{Condition, Constraints, Pattern};
+use crate::node::{Field, List, ListType, Map, Node, Object, Scalar, Shape};
 use crate::schema::Schema;
 
 /// Levels of nesting that a schema may have.

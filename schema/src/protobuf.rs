@@ -14,8 +14,7 @@ use serde_json::Value;
 
 use crate::node::Field;
 use crate::schema::Schema;
-use wire::Reader;
-use wire::Writer;
+use wire::{Reader, Writer};
 
 pub use event::ProtobufEvent;
 

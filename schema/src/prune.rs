@@ -2,12 +2,9 @@
 
 use serde_json::Value;
 
-use crate::node::Object;
-use crate::node::Shape;
-use crate::node::UnknownFields;
+use crate::node::{Object, Shape, UnknownFields};
 use crate::path::Path;
-use crate::schema::NodeRef;
-use crate::schema::Schema;
+use crate::schema::{NodeRef, Schema};
 
 /// The fields of every Kubernetes object, which no schema of a custom kind can remove.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];

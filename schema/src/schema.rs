@@ -5,13 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::node::Field;
-use crate::node::List;
-use crate::node::ListType;
-use crate::node::Map;
-use crate::node::Node;
-use crate::node::Object;
-use crate::node::Shape;
+use crate::node::{Field, List, ListType, Map, Node, Object, Shape};
 use crate::type_id::TypeId;
 use crate::types::Types;
 

@@ -1,13 +1,10 @@
 //! The rules of a structural schema, with the texts of `apiextensions-apiserver`.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::constraints::Pattern;
 use crate::field_error::FieldError;
-use crate::open_api::flag;
-use crate::open_api::members;
-use crate::open_api::type_of;
+use crate::open_api::{flag, members, type_of};
 
 /// Checks `openAPIV3Schema` at the path `at`, such as
 /// `spec.versions[0].schema.openAPIV3Schema`. The errors are sorted.

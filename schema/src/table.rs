@@ -29,15 +29,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use crate::constraints::Constraints;
-use crate::node::Empty;
-use crate::node::Field;
-use crate::node::List;
-use crate::node::ListType;
-use crate::node::Map;
-use crate::node::Node;
-use crate::node::Object;
-use crate::node::Scalar;
-use crate::node::Shape;
+use crate::node::{Empty, Field, List, ListType, Map, Node, Object, Scalar, Shape};
 use crate::types::Types;
 
 /// Parses the table.

@@ -4,14 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use crate::node::Field;
-use crate::node::List;
-use crate::node::ListType;
-use crate::node::Map;
-use crate::node::Node;
-use crate::node::Object;
-use crate::node::Scalar;
-use crate::node::Shape;
+use crate::node::{Field, List, ListType, Map, Node, Object, Scalar, Shape};
 use crate::schema::Schema;
 use crate::types::Types;
 

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::node::Node;
-use crate::node::Shape;
+use crate::node::{Node, Shape};
 use crate::type_id::TypeId;
 
 /// A table of named types. A type may refer to types that are added later, and to itself.

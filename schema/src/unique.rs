@@ -6,8 +6,7 @@ use serde_json::Map as JsonMap;
 use serde_json::Value;
 
 use crate::field_error::FieldError;
-use crate::node::ListType;
-use crate::node::Shape;
+use crate::node::{ListType, Shape};
 use crate::path::Path;
 use crate::schema::NodeRef;
 

@@ -3,16 +3,11 @@
 use homeostat_core::go_quote;
 use serde_json::Value;
 
-use crate::embedded;
 use crate::field_error::FieldError;
-use crate::format;
-use crate::node::ListType;
-use crate::node::Scalar;
-use crate::node::Shape;
+use crate::node::{ListType, Scalar, Shape};
 use crate::path::Path;
-use crate::schema::NodeRef;
-use crate::schema::Schema;
-use crate::unique;
+use crate::schema::{NodeRef, Schema};
+use crate::{embedded, format, unique};
 
 impl Schema {
     /// Checks an object: types, required fields, limits, and duplicates in sets and maps.

@@ -1,9 +1,7 @@
 //! Validation, pruning and defaulting by the schema of a custom kind, with upstream's texts.
 
-use homeostat_schema::Schema;
-use homeostat_schema::check_structural;
-use serde_json::Value;
-use serde_json::json;
+use homeostat_schema::{Schema, check_structural};
+use serde_json::{Value, json};
 
 /// Returns the schema of an object whose `spec` is this schema.
 fn schema(spec: &Value) -> Schema {

@@ -4,9 +4,7 @@ use homeostat_schema::Schema;
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof};
 use proptest::{prop_assert, prop_assert_eq, proptest};
-use serde_json::Map;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// The names of fields: few, so that objects and schemas share some.
 fn name() -> impl Strategy<Value = String> {

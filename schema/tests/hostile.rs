@@ -2,14 +2,10 @@
 
 #![expect(clippy::disallowed_types, reason = "the crate has no clock; the time of the test counts")]
 
-use std::time::Duration;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use homeostat_schema::Schema;
-use homeostat_schema::check_open_api;
-use homeostat_schema::check_structural;
-use serde_json::Value;
-use serde_json::json;
+use homeostat_schema::{Schema, check_open_api, check_structural};
+use serde_json::{Value, json};
 
 /// Far above the time that each case takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(20);

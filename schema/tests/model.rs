@@ -1,11 +1,9 @@
 //! Pruning and defaulting are idempotent and agree with each other, for generated schemas.
 
 use homeostat_schema::Schema;
-use proptest::collection::btree_map;
-use proptest::collection::vec;
+use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 fn cases() -> ProptestConfig {
     let cases = std::env::var("HOMEOSTAT_CASES").ok().and_then(|cases| cases.parse().ok());

@@ -2,16 +2,9 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use homeostat_schema::Envelope;
-use homeostat_schema::NodeRef;
-use homeostat_schema::ProtobufError;
-use homeostat_schema::Scalar;
-use homeostat_schema::Schema;
-use homeostat_schema::Shape;
-use homeostat_schema::built_in;
+use homeostat_schema::{Envelope, NodeRef, ProtobufError, Scalar, Schema, Shape, built_in};
 use proptest::prelude::*;
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Bodies as apimachinery encodes them, each with its JSON.
 fn vectors() -> Vec<(Vec<u8>, Value)> {

@@ -15,12 +15,11 @@ use crate::admission::meta_text;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path, text};
-use crate::names;
 use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::{ApiCall, Warnings};
 use crate::status::{Cause, Failure, ResourceName, Result};
-use crate::table;
+use crate::{names, table};
 
 const GROUP: &str = "authentication.k8s.io";
 const KIND: &str = "TokenRequest";

@@ -7,9 +7,8 @@ use std::collections::HashSet;
 use serde_json::Value;
 
 use super::annotations::APP_ARMOR;
-use super::checks::pod_containers;
 use super::checks::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
-use super::checks::{items, member};
+use super::checks::{items, member, pod_containers};
 use super::network_warnings;
 use crate::fields::text;
 use crate::quantity;

@@ -1,10 +1,9 @@
 //! TLS of a listener: a certificate authority and a certificate, both made at the start, and the
 //! certificates of clients.
 
-use std::fmt;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,

@@ -3,13 +3,11 @@
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::altered;
 use crate::differences::Differences;
-use crate::discovery;
 use crate::normal::Normaliser;
 use crate::print::print;
-use crate::sampled;
 use crate::script::{Answer, Content, Exchange, Script};
+use crate::{altered, discovery, sampled};
 
 const TEXT: &str = "\
 # About writes.

@@ -1,7 +1,6 @@
 //! Rules about code: width, imports, names.
 
-use crate::lexer::Kind;
-use crate::lexer::Token;
+use crate::lexer::{Kind, Token};
 
 use super::CODE_WIDTH;
 

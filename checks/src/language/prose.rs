@@ -1,7 +1,6 @@
 //! Prose, cut out of Rust, Markdown and scripts.
 
-use crate::lexer::Kind;
-use crate::lexer::Token;
+use crate::lexer::{Kind, Token};
 
 /// The place that a block of prose was taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

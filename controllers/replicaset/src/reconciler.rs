@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use homeostat::informer::Snapshot;
-use homeostat::kube_client;
 use homeostat::owner::{ClaimErrors, ControllerRefs, RefManager};
-use homeostat::{Action, Object, ObjectKey, Reconciler, Request, group_resource, outcome};
+use homeostat::{
+    Action, Object, ObjectKey, Reconciler, Request, group_resource, kube_client, outcome,
+};
 use homeostat_core::WallClock;
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;

@@ -16,9 +16,8 @@
 //! A persistent tree (as in the `imbl` crate) makes snapshots cheaper, but each read follows
 //! several pointers; the store reads far more often than it lists.
 
-use std::mem;
-use std::slice;
 use std::sync::Arc;
+use std::{mem, slice};
 
 use smallvec::SmallVec;
 

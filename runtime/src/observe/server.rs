@@ -17,12 +17,11 @@
 //! of the controller.
 
 use std::convert::Infallible;
-use std::fmt;
 use std::future::ready;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use bytes::Bytes;
 use homeostat_core::user_code;

@@ -2,10 +2,7 @@
 
 use serde_json::Value;
 
-use crate::node::ListType;
-use crate::node::Scalar;
-use crate::node::Shape;
-use crate::node::UnknownFields;
+use crate::node::{ListType, Scalar, Shape, UnknownFields};
 use crate::schema::NodeRef;
 
 /// The type of a value, as far as ownership depends on it.

@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 
 use super::identifier::escape;
-use crate::open_api::flag;
-use crate::open_api::members;
-use crate::open_api::texts;
+use crate::open_api::{flag, members, texts};
 
 /// The size of the largest request that the API server accepts. No value is larger.
 const MAX_REQUEST: u64 = 3 * 1024 * 1024;

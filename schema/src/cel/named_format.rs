@@ -1,8 +1,6 @@
 //! The named formats of texts, such as `format.dns1123Label()`.
 
-use crate::format;
-use crate::names;
-use crate::url;
+use crate::{format, names, url};
 
 /// A named format: its name, and its check.
 #[derive(Debug, Clone, Copy)]

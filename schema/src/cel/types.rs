@@ -7,8 +7,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 
 use super::identifier::{escape, is_taken};
-use crate::open_api::flag;
-use crate::open_api::members;
+use crate::open_api::{flag, members};
 
 /// The type of a value.
 #[derive(Debug, Clone, PartialEq)]

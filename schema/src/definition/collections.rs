@@ -1,13 +1,9 @@
 //! The extensions of the schemas of lists and maps.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::field_error::FieldError;
-use crate::open_api::flag;
-use crate::open_api::members;
-use crate::open_api::texts;
-use crate::open_api::type_of;
+use crate::open_api::{flag, members, texts, type_of};
 
 const LIST_TYPE: &str = "x-kubernetes-list-type";
 const MAP_KEYS: &str = "x-kubernetes-list-map-keys";

@@ -1,13 +1,10 @@
 //! The parts of the specification that Kubernetes supports.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::around::Around;
 use crate::field_error::FieldError;
-use crate::open_api::flag;
-use crate::open_api::members;
-use crate::open_api::type_of;
+use crate::open_api::{flag, members, type_of};
 
 pub(super) const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 

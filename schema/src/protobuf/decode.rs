@@ -5,17 +5,10 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Map as JsonMap;
 use serde_json::Value;
 
-use super::ProtobufError;
-use super::duration;
 use super::union::Union;
-use super::wire::BYTES;
-use super::wire::Reader;
-use super::wire::Tag;
-use super::wire::VARINT;
-use crate::node::Empty;
-use crate::node::Field;
-use crate::node::Scalar;
-use crate::node::Shape;
+use super::wire::{BYTES, Reader, Tag, VARINT};
+use super::{ProtobufError, duration};
+use crate::node::{Empty, Field, Scalar, Shape};
 use crate::schema::NodeRef;
 
 type Fields = JsonMap<String, Value>;

@@ -4,13 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-use super::ProtobufError;
-use super::duration;
 use super::union::Union;
 use super::wire::Writer;
-use crate::node::Field;
-use crate::node::Scalar;
-use crate::node::Shape;
+use super::{ProtobufError, duration};
+use crate::node::{Field, Scalar, Shape};
 use crate::schema::NodeRef;
 
 type Result<T> = std::result::Result<T, ProtobufError>;

@@ -1,8 +1,7 @@
 //! Events of a watch: a length in four bytes, then a `WatchEvent` around a body.
 
 use super::ProtobufError;
-use super::wire::Reader;
-use super::wire::Writer;
+use super::wire::{Reader, Writer};
 
 /// An event of a watch.
 ///

@@ -1,11 +1,11 @@
 //! Reports rules that do not compile or may cost too much.
 
-use serde_json::Value;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::budget::{Budget, MOST_OF_RULE, excess};
-use super::compile::{MAX_DEPTH, Part, RULES, compile_expr, has_rules, parts, rules_of};
-use super::compile::{text, type_of};
+use super::compile::{
+    MAX_DEPTH, Part, RULES, compile_expr, has_rules, parts, rules_of, text, type_of,
+};
 use crate::cel::{Bounds, Type, estimate, limit};
 use crate::field_error::FieldError;
 use crate::open_api::flag;

@@ -2,12 +2,9 @@
 
 use serde_json::Value;
 
-use super::field_path;
-use super::{Place, Rule};
+use super::{Place, Rule, field_path};
 use crate::cel::{self, Expr, Type};
-use crate::open_api::flag;
-use crate::open_api::members;
-use crate::open_api::texts;
+use crate::open_api::{flag, members, texts};
 
 pub(super) const RULES: &str = "x-kubernetes-validations";
 

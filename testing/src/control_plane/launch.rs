@@ -1,12 +1,11 @@
 //! The flags, the port and the readiness probes of kube-apiserver.
 
-use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use std::{io, process};
 
 use http::Request;
 use kube_client::{Client, Config};

@@ -1,7 +1,6 @@
 //! [`SweepFailure`]: the plan that failed, with its reason and the command that repeats it.
 
-use std::fmt;
-use std::thread;
+use std::{fmt, thread};
 
 use homeostat_faults::Trace;
 

@@ -8,11 +8,10 @@ mod batch;
 mod hand;
 mod item;
 
-use std::fmt;
-use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use std::{fmt, iter};
 
 pub use self::batch::WorkBatch;
 use self::hand::Hand;

@@ -4,11 +4,9 @@ use serde_json::{Value, json};
 
 use super::{Causes, check_text, is_empty, member, quantities};
 use crate::fields::{Fields, read_path, set_or_remove};
-use crate::go_diff;
 use crate::kinds::annotations::STORAGE_CLASS;
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{go_diff, names, quantity};
 
 /// The states of a resize.
 const RESIZES: &[&str] = &[

@@ -7,8 +7,10 @@ use super::environment::ENVIRONMENT;
 use super::pod_containers::Pod;
 use super::probes::{self, PROBES};
 use super::quantities::resources;
-use super::{Check, container_ports as ports, container_restarts as restarts};
-use super::{is_empty, items, member, security, text, volume_mounts};
+use super::{
+    Check, container_ports as ports, container_restarts as restarts, is_empty, items, member,
+    security, text, volume_mounts,
+};
 use crate::names;
 use crate::status::Cause;
 

@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{check_text, member, text};
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{names, quantity};
 
 /// The fields of a pod that a path may name.
 const LABELS: [&str; 15] = [

@@ -8,9 +8,8 @@ use serde_json::{Value, json};
 use super::quantities::{any_name, container_name, is_fixed};
 use super::{Causes, check_text, is_empty, items, member, text};
 use crate::fields::Fields;
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{names, quantity};
 
 const KINDS: [&str; 3] = ["Pod", "Container", "PersistentVolumeClaim"];
 const DEFAULTS: [&str; 2] = ["default", "defaultRequest"];

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use super::Test::{AtLeast, By, Required, Text};
 use super::references::{Group, group_problem, reference};
 use super::{Causes, Check, check_text, is_empty, items, join, member, quantities, text};
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{names, quantity};
 
 const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 

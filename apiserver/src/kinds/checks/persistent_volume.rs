@@ -10,10 +10,8 @@ use super::storage_claim::access_modes;
 use super::volumes::Source;
 use super::{Causes, Check, is_empty, member, paths, text, volume_disks as disks, volumes};
 use crate::fields::Fields;
-use crate::go_diff;
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{go_diff, names, quantity};
 
 /// The sources, in the order of the real server.
 const SOURCES: &[Source] = &[

@@ -5,10 +5,11 @@ use serde_json::{Value, json};
 use super::Test::{Between, By, Each, Has, OneOf, Text};
 use super::addresses::address;
 use super::affinity::AFFINITY;
-use super::container;
 use super::pod_containers::Pod;
 use super::tolerations::TOLERATION;
-use super::{Check, check_text, container_ports, items, member, pod_claims, pod_spread, text};
+use super::{
+    Check, check_text, container, container_ports, items, member, pod_claims, pod_spread, text,
+};
 use super::{
     environment, pod_annotations, pod_dns, pod_host, pod_level, pod_os, pod_profiles, quantities,
 };

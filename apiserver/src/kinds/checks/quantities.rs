@@ -4,9 +4,8 @@ use homeostat_quantity::Quantity;
 use serde_json::{Value, json};
 
 use super::{NOT_NEGATIVE, check_text, member};
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{names, quantity};
 
 /// Unqualified names that a container may request.
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];

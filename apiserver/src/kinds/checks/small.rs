@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Causes, NOT_NEGATIVE, check_text, is_empty, member};
-use crate::fields::Fields;
-use crate::fields::read_path;
+use crate::fields::{Fields, read_path};
 use crate::names;
 use crate::status::Cause;
 

@@ -5,9 +5,8 @@ use serde_json::{Value, json};
 use super::Test::{By, Has, OneOf, Required, Text};
 use super::{Causes, Check, claim_updates, items, member, run, selectors, text};
 use crate::fields::Fields;
-use crate::names;
-use crate::quantity;
 use crate::status::Cause;
+use crate::{names, quantity};
 
 const SPEC: &[Check] = &[
     ("accessModes", Required("at least 1 access mode is required")),

@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, Has, OneOf, Required, Text};
-use super::{Check, check_text, items, member, paths, selectors, storage_claim, text};
-use super::{volume_disks as disks, volume_files as files};
-use crate::names;
-use crate::quantity;
+use super::{
+    Check, check_text, items, member, paths, selectors, storage_claim, text, volume_disks as disks,
+    volume_files as files,
+};
 use crate::status::Cause;
+use crate::{names, quantity};
 
 /// A source of a volume.
 #[derive(Clone, Copy)]

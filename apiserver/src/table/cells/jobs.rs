@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::fields::text;
-use crate::table::Subject;
-use crate::table::duration;
+use crate::table::{Subject, duration};
 
 pub(in crate::table) fn status(job: &Subject<'_>) -> Value {
     let conditions = job.list("status.conditions");

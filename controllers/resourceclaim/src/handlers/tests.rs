@@ -11,8 +11,10 @@ use homeostat::kube_client::api::{
     Api, ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams,
 };
 use homeostat::kube_client::{Client, Resource};
-use homeostat::{Action, CancellationToken, Controller, Manager, Reconciler, Request};
-use homeostat::{RunError, SharedIndexInformer, SharedInformerFactory};
+use homeostat::{
+    Action, CancellationToken, Controller, Manager, Reconciler, Request, RunError,
+    SharedIndexInformer, SharedInformerFactory,
+};
 use homeostat_apiserver::ApiServer;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::resource::v1;

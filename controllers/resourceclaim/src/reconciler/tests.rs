@@ -3,11 +3,10 @@
 //! objects that do not decode.
 
 use homeostat::informer::testing::Store;
-use homeostat::kube_client::Api;
-use homeostat::kube_client::Client;
 use homeostat::kube_client::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams,
 };
+use homeostat::kube_client::{Api, Client};
 use homeostat::{EventRecorder, ObjectKey, TerminalError};
 use homeostat_apiserver::ApiServer;
 use homeostat_faults::{ApiError, Calls, Faults, Verb};

@@ -1,7 +1,6 @@
 //! Conversions between types.
 
-use super::Result;
-use super::numbers;
+use super::{Result, numbers};
 use crate::cel::error::EvalError;
 use crate::cel::time;
 use crate::cel::value::Value;

@@ -3,8 +3,7 @@
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use super::Result;
-use super::urls;
+use super::{Result, urls};
 use crate::cel::error::EvalError;
 use crate::cel::ip::{Cidr, Ip};
 use crate::cel::value::Value;
