@@ -146,8 +146,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::node::Empty;
-    use crate::node::ListType;
+    use crate::node::{Empty, ListType};
 
     #[test]
     fn every_name_in_the_table_is_a_type_in_it() {

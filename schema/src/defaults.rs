@@ -1,7 +1,6 @@
 //! The rules for the defaults in the schema of a `CustomResourceDefinition`.
 
-use serde_json::Map as JsonMap;
-use serde_json::{Value, json};
+use serde_json::{Map as JsonMap, Value, json};
 
 use crate::embedded;
 use crate::field_error::FieldError;

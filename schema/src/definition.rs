@@ -6,8 +6,7 @@ mod collections;
 mod root;
 mod support;
 
-use serde_json::Map as JsonMap;
-use serde_json::{Value, json};
+use serde_json::{Map as JsonMap, Value, json};
 
 use crate::defaults::{Defaults, MetadataCheck, Place};
 use crate::field_error::FieldError;

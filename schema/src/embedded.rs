@@ -1,7 +1,6 @@
 //! Checks the Kubernetes objects inside of an object (`x-kubernetes-embedded-resource`).
 
-use serde_json::Map as JsonMap;
-use serde_json::Value;
+use serde_json::{Map as JsonMap, Value};
 
 use crate::field_error::FieldError;
 use crate::names;

@@ -1,8 +1,7 @@
 //! Checks the limits of one value, and the conditions that join limits.
 
 use homeostat_core::go_quote;
-use serde_json::Map as JsonMap;
-use serde_json::{Number, Value};
+use serde_json::{Map as JsonMap, Number, Value};
 
 use crate::constraints::{Condition, Constraints};
 use crate::field_error::{FieldError, go_float};

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::Map as JsonMap;
-use serde_json::Value;
+use serde_json::{Map as JsonMap, Value};
 
 use crate::built_in;
 use crate::constraints::{Condition, Constraints, Pattern};

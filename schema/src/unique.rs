@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use serde_json::Map as JsonMap;
-use serde_json::Value;
+use serde_json::{Map as JsonMap, Value};
 
 use crate::field_error::FieldError;
 use crate::node::{ListType, Shape};

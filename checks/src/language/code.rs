@@ -41,6 +41,7 @@ pub(super) fn check(
     report: &mut impl FnMut(usize, &'static str, &str, &str),
 ) {
     width(text, tokens, report);
+    repeated_modules(text, report);
     for (index, token) in tokens.iter().enumerate() {
         if token.is("use") && begins_item(&tokens[..index]) {
             imports(&tokens[index..], report);
@@ -107,6 +108,31 @@ fn imports(tokens: &[Token<'_>], report: &mut impl FnMut(usize, &'static str, &s
             report(tokens[0].line, "import", "nested use", hint);
             return;
         }
+    }
+}
+
+/// Reports the later of two `use` of one block that name the same module.
+fn repeated_modules(text: &str, report: &mut impl FnMut(usize, &'static str, &str, &str)) {
+    let (mut modules, mut is_conditional) = (Vec::new(), false);
+    for (index, line) in text.lines().enumerate() {
+        let line = line.trim_start();
+        if line.is_empty() {
+            modules.clear();
+        }
+        let is_import =
+            line.starts_with("use ") || line.starts_with("pub") && line.contains(" use ");
+        let module = line.split('{').next().and_then(|path| path.rsplit_once("::"));
+        if let Some((module, name)) = module
+            && is_import
+            && !is_conditional
+            && name != "*;"
+        {
+            if modules.contains(&module) {
+                report(index + 1, "import", module, "one `use` for each module path");
+            }
+            modules.push(module);
+        }
+        is_conditional = line.starts_with("#[");
     }
 }
 

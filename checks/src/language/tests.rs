@@ -122,6 +122,18 @@ fn imports_are_not_nested() {
 }
 
 #[test]
+fn imports_of_one_module_are_one() {
+    finds("a.rs", "use std::fmt;\nuse std::io;", "import: use std");
+    finds(
+        "a.rs",
+        "    pub(crate) use a::b;\n    pub(crate) use a::{c, d};",
+        "import: pub(crate) use a",
+    );
+    leaves("a.rs", "use a::b;\npub use a::c;\nuse a::b::c;\n#[cfg(test)]\nuse a::d;\nuse a::*;");
+    leaves("a.rs", "use a::b;\n\nmod tests {\n    use a::c;\n}");
+}
+
+#[test]
 fn tests_begin_with_their_subject() {
     finds("a.rs", "#[test]\nfn a_queue_is_empty() {}", "test-name: a_queue_is_empty");
     finds(

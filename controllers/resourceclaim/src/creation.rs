@@ -3,10 +3,9 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use homeostat::Object as _;
-use homeostat::kube_client;
 use homeostat::outcome::{is_namespace_terminating, message};
 use homeostat::owner::owner_reference;
+use homeostat::{Object as _, kube_client};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 
 use crate::claim::is_for_entry;

@@ -9,8 +9,7 @@ use std::str::FromStr;
 
 use homeostat_quantity::Quantity;
 use jiff::Timestamp;
-use serde_json::Map as JsonMap;
-use serde_json::Value as Json;
+use serde_json::{Map as JsonMap, Value as Json};
 
 pub(crate) use self::struct_value::StructValue;
 use super::authorization::Authorization;

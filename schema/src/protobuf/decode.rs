@@ -2,8 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::Map as JsonMap;
-use serde_json::Value;
+use serde_json::{Map as JsonMap, Value};
 
 use super::union::Union;
 use super::wire::{BYTES, Reader, Tag, VARINT};

@@ -1,7 +1,6 @@
 //! Checks an object against compiled rules.
 
-use serde_json::Map as JsonMap;
-use serde_json::Value;
+use serde_json::{Map as JsonMap, Value};
 
 use super::{Place, Rule, Verdict};
 use crate::cel::{self, EvalError, Evaluator};

@@ -8,12 +8,10 @@ use super::affinity::AFFINITY;
 use super::pod_containers::Pod;
 use super::tolerations::TOLERATION;
 use super::{
-    Check, check_text, container, container_ports, items, member, pod_claims, pod_spread, text,
+    Check, check_text, container, container_ports, environment, is_empty, items, member,
+    pod_annotations, pod_claims, pod_dns, pod_host, pod_level, pod_os, pod_profiles, pod_spread,
+    quantities, security, selectors, text, volumes, windows,
 };
-use super::{
-    environment, pod_annotations, pod_dns, pod_host, pod_level, pod_os, pod_profiles, quantities,
-};
-use super::{is_empty, security, selectors, volumes, windows};
 use crate::names;
 use crate::status::Cause;
 
