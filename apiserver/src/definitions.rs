@@ -19,6 +19,9 @@ pub(crate) async fn create(client: &Client, file: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {name}"))?;
     let definitions: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&text)
         .with_context(|| format!("{name} is no list of CustomResourceDefinitions"))?;
+    if definitions.is_empty() {
+        bail!("{name} has no CustomResourceDefinition");
+    }
     let api = Api::all(client.clone());
     for definition in definitions {
         let created = match api.create(&PostParams::default(), &definition).await {

@@ -72,6 +72,7 @@ pub struct Flags {
 
     /// Number of requests that may be sent at once after an idle period.
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = parse_burst)]
+    #[arg(allow_negative_numbers = true)]
     pub kube_api_burst: u32,
 
     /// Address of the listener for metrics, health and debug pages, as 127.0.0.1:8080 or

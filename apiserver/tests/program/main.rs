@@ -61,6 +61,9 @@ async fn definitions_of_a_file_are_served() {
     fs::write(&file, DEFINITION.replace("type: object", "type: text")).unwrap();
     let errors = fails(&["--crd", path], &kubeconfig);
     assert_eq!(errors.matches("Unsupported value").count(), 1, "{errors}");
+    fs::write(&file, "# none yet\n").unwrap();
+    let errors = fails(&["--crd", path], &kubeconfig);
+    assert!(errors.contains("crd.yaml has no CustomResourceDefinition"), "{errors}");
 }
 
 #[tokio::test]

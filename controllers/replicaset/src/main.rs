@@ -28,15 +28,17 @@ struct Arguments {
 
     /// Number of ReplicaSets reconciled concurrently.
     #[arg(long, visible_alias = "concurrent-replicaset-syncs", value_name = "N")]
-    #[arg(default_value_t = 5, value_parser = at_least_one)]
+    #[arg(default_value_t = 5, value_parser = at_least_one, allow_negative_numbers = true)]
     workers: usize,
 
     /// Number of ReplicationControllers reconciled concurrently.
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = at_least_one)]
+    #[arg(allow_negative_numbers = true)]
     concurrent_rc_syncs: usize,
 
     /// Maximum number of pods that one pass creates or deletes.
     #[arg(long, value_name = "N", default_value_t = 500, value_parser = at_least_one)]
+    #[arg(allow_negative_numbers = true)]
     burst_replicas: usize,
 
     /// Feature gates as Name=true or Name=false, separated by commas. PodDeletionCost,

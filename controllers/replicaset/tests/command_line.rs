@@ -88,6 +88,8 @@ fn says_and_ends(mut child: Child, words: &[&str]) {
 fn invalid_flags_are_named_in_the_error() {
     fails_with(&["--workers", "many"], &["'many'", "--workers", "write a whole number"]);
     fails_with(&["--workers", "0"], &["must be at least 1"]);
+    fails_with(&["--kube-api-burst", "-1"], &["'-1'", "write a whole number"]);
+    fails_with(&["--workers", "-1"], &["'-1'", "write a whole number"]);
     fails_with(&["--burst-replicas=-1"], &["'-1'", "--burst-replicas"]);
     fails_with(&["--kube-api-qps", "fast"], &["'fast'", "--kube-api-qps", "write a number, as 20"]);
     fails_with(&["--kube-api-burst=-1"], &["write a whole number from 0"]);

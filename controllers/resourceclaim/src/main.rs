@@ -17,7 +17,7 @@ struct Arguments {
 
     /// Number of pods and claims reconciled concurrently.
     #[arg(long, visible_alias = "concurrent-resourceclaim-syncs", value_name = "N")]
-    #[arg(default_value_t = 50, value_parser = at_least_one)]
+    #[arg(default_value_t = 50, value_parser = at_least_one, allow_negative_numbers = true)]
     workers: usize,
 
     /// Feature gates as Name=true or Name=false, separated by commas. DRAAdminAccess and

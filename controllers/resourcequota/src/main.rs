@@ -23,7 +23,7 @@ struct Arguments {
 
     /// Number of quotas recounted concurrently, for each of the two queues.
     #[arg(long, visible_alias = "workers", value_name = "N", default_value_t = 5)]
-    #[arg(value_parser = at_least_one)]
+    #[arg(value_parser = at_least_one, allow_negative_numbers = true)]
     concurrent_resource_quota_syncs: usize,
 
     /// Feature gates as Name=true or Name=false, separated by commas. PodLevelResources,

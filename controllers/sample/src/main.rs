@@ -25,6 +25,7 @@ struct Arguments {
 
     /// Number of Foos reconciled concurrently.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = at_least_one)]
+    #[arg(allow_negative_numbers = true)]
     workers: usize,
 
     /// Period after which each Foo is reconciled again without a change.

@@ -11,6 +11,7 @@ fn fails_with(arguments: &[&str], texts: &[&str]) {
 fn invalid_flags_are_named_in_the_error() {
     fails_with(&["--workers", "many"], &["'many'", "--workers"]);
     fails_with(&["--workers", "0"], &["must be at least 1", "--workers"]);
+    fails_with(&["--workers", "-1"], &["'-1'", "write a whole number"]);
     fails_with(&["--resync", "30"], &["'30'", "--resync"]);
     fails_with(&["--kube-api-qps", "fast"], &["'fast'", "--kube-api-qps"]);
     fails_with(&["--no-such-flag"], &["--no-such-flag"]);

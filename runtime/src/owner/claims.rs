@@ -205,7 +205,7 @@ impl<'a> RefManager<'a> {
             return Err(ClaimError::Adopt { kind, object, uid, why: why.clone() });
         }
         let patch = self.refs.adopt(object);
-        match self.send::<Kind>(object, patch).await {
+        match self.send::<Kind>(object, patch, "adopted the object").await {
             Ok(()) => Ok(true),
             Err(error) if has_code(&error, 404) => Ok(false),
             Err(error) => Err(patch_error::<Kind>(object, &error)),
@@ -221,7 +221,7 @@ impl<'a> RefManager<'a> {
         object: &ObjectMeta,
     ) -> Result<bool, ClaimError> {
         let patch = self.refs.release(object);
-        match self.send::<Kind>(object, patch).await {
+        match self.send::<Kind>(object, patch, "released the object").await {
             Ok(()) => Ok(false),
             // It is gone, another object has its name, or it was released before.
             Err(error) if has_code(&error, 404) || has_code(&error, 422) => Ok(false),
@@ -230,10 +230,12 @@ impl<'a> RefManager<'a> {
     }
 
     /// Sends a strategic merge patch with the object's uid, and passes the answer to `on_patched`.
+    /// `effect` is the line of the log.
     async fn send<Kind: Resource<DynamicType = ()>>(
         &mut self,
         object: &ObjectMeta,
         patch: OwnerPatch,
+        effect: &'static str,
     ) -> Result<(), Error> {
         let name = object.name.as_deref().unwrap_or_default();
         let live = Live::beside::<Kind>(self.client, object);
@@ -241,7 +243,7 @@ impl<'a> RefManager<'a> {
         (self.patched)(&patched);
         let (kind, object, _) = described::<Kind>(object);
         let owner = self.owner.name.as_deref().unwrap_or_default();
-        tracing::info!(kind, object, owner, "patched the controller reference");
+        tracing::info!(kind, object, owner, "{effect}");
         Ok(())
     }
 
