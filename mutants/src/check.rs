@@ -16,6 +16,10 @@ use crate::weave::SWITCH;
 /// A lost wake-up shows as a test that never ends. Others may take long beside other work.
 const PATIENCE: &str = "120";
 
+/// Convergence runs of a test, as in `HOMEOSTAT_SEEDS`. Those of `.ci/run` take up to a minute, and
+/// several where other work goes on.
+const SEEDS: &str = "1000";
+
 /// Bytes of the stack of a test. The frame of a function that has several bodies holds the
 /// variables of all of them, so a test gets twice the default of 2 MiB.
 const STACK: &str = "4194304";
@@ -103,6 +107,7 @@ fn command(
         .current_dir(&program.folder)
         .env("RUST_BACKTRACE", "0")
         .env("RUST_MIN_STACK", STACK)
+        .env("HOMEOSTAT_SEEDS", SEEDS)
         .env("XDG_CACHE_HOME", "/nonexistent") // there the control plane would be
         .env_remove(SWITCH)
         .stdin(Stdio::null())
