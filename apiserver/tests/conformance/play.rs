@@ -82,7 +82,7 @@ async fn play_one(
     }
     alter(normaliser, &mut raw);
     let answer = normaliser.normal(&raw, exchange.answer.as_ref());
-    if server.is_real() && exchange.lacks_its_answer() && (400..500).contains(&raw.status) {
+    if server.is_real() && exchange.is_repeated() && (400..500).contains(&raw.status) {
         repeat(exchange, &asked, server, normaliser, &answer).await?;
     }
     Ok(answer)

@@ -48,6 +48,8 @@ pub(crate) struct Exchange {
     pub(crate) saves: Vec<(String, String)>,
     /// The status to wait for; the request is repeated until it is received.
     pub(crate) until: Option<u16>,
+    /// True if the request has an effect although it is refused, so that recording sends it once.
+    pub(crate) once: bool,
     /// Number of events after which the client closes a watch.
     pub(crate) events: Option<usize>,
     /// The writes of other clients while the watch is open.
@@ -170,6 +172,7 @@ impl Exchange {
             ("setup", "real") => self.stage = Stage::Real,
             ("compact", "") => self.disruptions.push(Disruption::Compact),
             ("restart", "") => self.disruptions.push(Disruption::Restart),
+            ("once", "") => self.once = true,
             ("events", count) => self.events = Some(count.parse().map_err(|_| unknown())?),
             ("until", status) => self.until = Some(status.parse().map_err(|_| unknown())?),
             ("save", rule) => {
@@ -181,9 +184,10 @@ impl Exchange {
         Ok(())
     }
 
-    /// Returns true if the response of the exchange is compared, and none is recorded yet.
-    pub(crate) fn lacks_its_answer(&self) -> bool {
-        self.stage == Stage::Compared && self.answer.is_none()
+    /// Returns true if a refused request is repeated: its response is compared, and none is
+    /// recorded yet.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.stage == Stage::Compared && self.answer.is_none() && !self.once
     }
 
     /// Returns true if the exchange is played on this kind of server.
