@@ -9,7 +9,7 @@ use super::wanted::Wanted;
 use crate::fields::Fields;
 use crate::go_json::{kind_of, syntax_error};
 use crate::media::{self, Media};
-use crate::request::ApiCall;
+use crate::request::{ApiCall, negotiate};
 use crate::status::{Failure, Result};
 use crate::types::{self, Expected};
 
@@ -21,9 +21,6 @@ pub(super) struct DecodedBody {
 
 /// The kind of the options of a delete.
 pub(super) const OPTIONS: &str = "DeleteOptions";
-
-/// The media types that the real server accepts for any kind.
-const ALL_TYPES: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
 /// The media types of a custom object.
 const CUSTOM_TYPES: &str = "application/json, application/yaml";
@@ -46,7 +43,7 @@ impl ApiCall {
     /// Decodes the body. Its type is not checked yet, apart from the texts that state it.
     pub(super) fn read_body(&self, wanted: &Wanted<'_>) -> Result<DecodedBody> {
         let Some(media) = self.body_media().filter(|_| self.is_well_typed()) else {
-            return Err(Failure::unsupported_media_type(ALL_TYPES));
+            return Err(Failure::unsupported_media_type(negotiate::TYPES));
         };
         match (media, wanted.expected) {
             // The real server closes the connection.
