@@ -5,9 +5,10 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, bail};
 use clap::Args;
 use homeostat_apiserver::{AdmissionPlugin, Builder, User};
+use homeostat_core::parse_go_bool;
 
 use crate::account_token_flags::AccountTokenFlags;
 use crate::token_file;
@@ -237,18 +238,13 @@ impl Flags {
         let name = |gate: &str| -> anyhow::Result<()> {
             let (_, value) =
                 gate.split_once('=').with_context(|| format!("no value for {gate}"))?;
-            is_go_bool(value)
-                .then_some(())
-                .ok_or_else(|| anyhow!("{gate} is neither true nor false"))
+            parse_go_bool(value)
+                .map(|_| ())
+                .with_context(|| format!("{gate} is neither true nor false"))
         };
         items(&self.feature_gates).try_for_each(name).context("invalid --feature-gates")?;
         Ok(items(&self.feature_gates).filter_map(|gate| Some(gate.split_once('=')?.0)).collect())
     }
-}
-
-fn is_go_bool(text: &str) -> bool {
-    let is_true = matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True");
-    is_true || matches!(text, "0" | "f" | "F" | "false" | "FALSE" | "False")
 }
 
 /// Returns the items of a list. A flag with an empty value has none.

@@ -36,6 +36,7 @@ fn core_has_no_arrow_up() {
             &["go_quote"],
             &[
                 "clock",
+                "go_bool",
                 "go_duration",
                 "group_resource",
                 "key",

@@ -10,6 +10,7 @@
 //! | [`WallClock`] | `clock.Clock` |
 //! | [`Random`] | `math/rand` |
 //! | [`parse_go_duration`] | `time.ParseDuration` |
+//! | [`parse_go_bool`] | `strconv.ParseBool` |
 //! | [`go_quote()`] | `strconv.Quote` |
 //! | [`retry_after()`] | the parser of `Retry-After` in `k8s.io/client-go/rest` |
 //! | [`user_code()`] | `utilruntime.HandleCrash` |
@@ -18,6 +19,7 @@
 //! tokio.
 
 mod clock;
+mod go_bool;
 mod go_duration;
 mod go_quote;
 mod group_resource;
@@ -34,6 +36,7 @@ mod uid;
 mod user_code;
 
 pub use crate::clock::WallClock;
+pub use crate::go_bool::parse_go_bool;
 pub use crate::go_duration::{GoDurationError, parse_go_duration};
 pub use crate::go_quote::go_quote;
 pub use crate::group_resource::GroupResource;

@@ -1,6 +1,7 @@
 //! The service account of a pod: its name, its token, and the secrets that it permits (the plugin
 //! `ServiceAccount` of kube-apiserver).
 
+use homeostat_core::parse_go_bool;
 use serde_json::{Value, json};
 
 use super::annotations::MIRROR;
@@ -172,7 +173,8 @@ fn secrets_of(container: &Value) -> impl Iterator<Item = (String, &str)> {
 
 fn check_secrets(pod: &Fields, account: &Fields) -> Result<(), String> {
     let annotations = read_path(account, "metadata.annotations");
-    let is_enforced = annotations.is_some_and(|all| is_true(text(all, ENFORCED)));
+    let is_enforced =
+        annotations.is_some_and(|all| parse_go_bool(text(all, ENFORCED)) == Some(true));
     let Some(Value::Object(spec)) = pod.get("spec").filter(|_| is_enforced) else { return Ok(()) };
     let Some((reference, kind)) = refused_reference(spec, account) else { return Ok(()) };
     let name = read_path(account, "metadata.name").and_then(Value::as_str).unwrap_or("");
@@ -203,11 +205,6 @@ fn refused_reference(spec: &Fields, account: &Fields) -> Option<(String, &'stati
     let names = items(spec, "imagePullSecrets").map(|secret| text(secret, "name"));
     let (nth, name) = names.enumerate().find(|(_, name)| !permits("imagePullSecrets", name))?;
     Some((format!("imagePullSecrets[{nth}].name=\"{name}\""), "imagePullSecret"))
-}
-
-/// Returns whether Go reads a text as true.
-fn is_true(text: &str) -> bool {
-    matches!(text, "1" | "t" | "T" | "true" | "TRUE" | "True")
 }
 
 fn items<'a>(object: &'a Fields, list: &str) -> impl Iterator<Item = &'a Value> {

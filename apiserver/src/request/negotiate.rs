@@ -1,5 +1,6 @@
 //! Content negotiation: the form and the media type of the reply that the client accepts.
 
+use homeostat_core::parse_go_bool;
 use http::{HeaderMap, header};
 
 use super::media_ranges::ranges;
@@ -135,7 +136,7 @@ pub(crate) fn wants_indented(headers: &HeaderMap, query: &str) -> bool {
             let agent = agent.unwrap_or_default();
             ["curl", "Wget", "Mozilla/5.0"].iter().any(|name| agent.starts_with(name))
         }
-        value => matches!(value, "1" | "t" | "T" | "true" | "TRUE" | "True"),
+        value => parse_go_bool(value) == Some(true),
     }
 }
 

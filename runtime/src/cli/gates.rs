@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use homeostat_core::parse_go_bool;
+
 /// A list of feature gates in the form of Kubernetes' flags, `Name=bool,…`.
 ///
 /// Unknown names are kept: the program decides if they are errors. Kubernetes' components refuse to
@@ -89,17 +91,12 @@ impl FromStr for GateList {
                 return Err(GateError::NoValue { entry: entry.to_owned() });
             };
             let (name, value) = (name.trim(), value.trim());
-            entries.push((name.to_owned(), parse_bool(name, value)?));
+            let Some(is_enabled) = parse_go_bool(value) else {
+                let (name, value) = (name.to_owned(), value.to_owned());
+                return Err(GateError::NotABool { name, value });
+            };
+            entries.push((name.to_owned(), is_enabled));
         }
         Ok(Self { entries })
-    }
-}
-
-/// Parses the spellings of Go's `strconv.ParseBool`.
-fn parse_bool(name: &str, value: &str) -> Result<bool, GateError> {
-    match value {
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
-        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
-        _ => Err(GateError::NotABool { name: name.to_owned(), value: value.to_owned() }),
     }
 }

@@ -1,5 +1,7 @@
 //! Conversions between types.
 
+use homeostat_core::parse_go_bool;
+
 use super::{Result, numbers};
 use crate::cel::error::EvalError;
 use crate::cel::time;
@@ -47,11 +49,7 @@ fn failed(value: &Value<'_>, name: &str) -> EvalError {
 fn to_bool<'a>(value: &Value<'a>) -> Option<Value<'a>> {
     match value {
         Value::Bool(_) => Some(value.clone()),
-        Value::String(text) => match &**text {
-            "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(Value::Bool(true)),
-            "0" | "f" | "F" | "FALSE" | "false" | "False" => Some(Value::Bool(false)),
-            _ => None,
-        },
+        Value::String(text) => parse_go_bool(text).map(Value::Bool),
         _ => None,
     }
 }
