@@ -47,6 +47,7 @@ use jiff::Timestamp;
 use tokio_util::sync::CancellationToken;
 
 use self::attempt::Attempt;
+#[cfg(feature = "cli")]
 pub(crate) use self::builder::check;
 pub use self::builder::{InvalidElection, LeaderElectorBuilder};
 use self::clock::LeaseClock;
