@@ -155,8 +155,7 @@ impl Bench {
     ///
     /// Returns an error if the program has ended already, or if the other one does not start.
     pub async fn replace(mut self, peer: &Peer) -> anyhow::Result<Self> {
-        self.child.start_kill()?;
-        self.child.wait().await?;
+        self.end().await?;
         Ok(Self { legs: self.legs, ..Self::beside(self.cluster, peer)? })
     }
 
@@ -183,10 +182,26 @@ impl Bench {
         }
         requests.retain(|_, count| *count > 0);
         let cpu = after.cpu() - before.cpu();
-        let leg = Leg { wall, cpu, peak_rss: after.peak_rss, requests, latencies: Vec::new() };
+        let leg = Leg { wall, cpu, peak_rss: after.peak_rss, requests, ..Leg::default() };
         println(&format!("{:<24} {name:<12} {leg}", self.name));
         self.legs.push((name, leg));
         Ok(&mut self.legs.last_mut().context("a leg")?.1)
+    }
+
+    /// Ends the program. Its control plane runs on.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the program has ended already.
+    pub async fn end(&mut self) -> anyhow::Result<()> {
+        self.child.start_kill()?;
+        self.child.wait().await?;
+        Ok(())
+    }
+
+    /// Returns the figures of all steps.
+    pub fn into_legs(self) -> Vec<(&'static str, Leg)> {
+        self.legs
     }
 
     /// Ends the program, and returns the figures of all steps.
@@ -195,9 +210,8 @@ impl Bench {
     ///
     /// Returns an error if the program has ended already.
     pub async fn finish(mut self) -> anyhow::Result<Vec<(&'static str, Leg)>> {
-        self.child.start_kill()?;
-        self.child.wait().await?;
-        Ok(self.legs)
+        self.end().await?;
+        Ok(self.into_legs())
     }
 
     fn requests(&self) -> anyhow::Result<BTreeMap<String, u64>> {
