@@ -6,18 +6,19 @@
 //! caught here and not in the callers, because a decoder is the author's code wherever JSON is
 //! parsed.
 
-mod outline;
+mod block;
+mod brackets;
 mod reader;
 mod scanner;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 
 use homeostat_core::user_code;
-use serde::de::{DeserializeOwned, Error, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
-pub(crate) use self::outline::Outline;
 pub(crate) use self::reader::{Reader, Unfit};
 
 /// Runs the author's `Deserialize`. Its panic is reported like an object that does not fit.
@@ -27,20 +28,27 @@ pub(crate) fn guarded<T>(parse: impl FnOnce() -> Result<T, String>) -> Result<T,
     user_code("decoder", parse).unwrap_or_else(|_| Err("its decoder panicked".to_owned()))
 }
 
-/// Decodes a complete text: by its outline if it is usual, else by `serde_json`.
+/// Decodes a complete text: by a [`Reader`] if it is usual, else by `serde_json`.
 ///
 /// # Errors
 /// Returns the reason if the text does not fit, without a part of the text.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    guarded(|| {
-        let mut outline = Outline::default();
-        if outline.read_all(text, None).is_some()
-            && let Ok(value) = T::deserialize(&mut Reader::new(text, &outline))
-        {
-            return Ok(value);
-        }
-        serde_json::from_str(text).map_err(describe)
-    })
+    guarded(|| read(text, PhantomData).or_else(|_| serde_json::from_str(text).map_err(describe)))
+}
+
+/// Reads a complete text.
+///
+/// # Errors
+///
+/// If the text is left to `serde_json`.
+pub(crate) fn read<'de, S: DeserializeSeed<'de>>(
+    text: &'de str,
+    seed: S,
+) -> Result<S::Value, Unfit> {
+    let mut reader = Reader::new(text);
+    let value = seed.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
 }
 
 /// Returns the error and its place, without the text around it: that may be a secret.

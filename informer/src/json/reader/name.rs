@@ -7,19 +7,19 @@ use serde::forward_to_deserialize_any;
 use super::{Reader, Result, Unfit};
 
 /// The name of a member.
-pub(super) struct Name<'a, 'de, 'o>(&'a mut Reader<'de, 'o>);
+pub(super) struct Name<'a, 'de>(&'a mut Reader<'de>);
 
 // === impl Name ===
 
-impl<'a, 'de, 'o> Name<'a, 'de, 'o> {
+impl<'a, 'de> Name<'a, 'de> {
     /// Reads the next string of `reader` as a name.
-    pub(super) fn new(reader: &'a mut Reader<'de, 'o>) -> Self {
+    pub(super) fn new(reader: &'a mut Reader<'de>) -> Self {
         Self(reader)
     }
 }
 
 /// A name is read as a string, whatever the type asks for.
-impl<'de> Deserializer<'de> for Name<'_, 'de, '_> {
+impl<'de> Deserializer<'de> for Name<'_, 'de> {
     type Error = Unfit;
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value> {
@@ -44,9 +44,8 @@ impl<'de> Deserializer<'de> for Name<'_, 'de, '_> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        let token = self.0.step()?;
-        let text = self.0.slice(&token);
-        if token.count == 0 {
+        let (text, has_escape) = self.0.quoted()?;
+        if !has_escape {
             let name_only = BorrowedStrDeserializer::new(&text[1..text.len() - 1]);
             return name_only.deserialize_enum(name, variants, visitor);
         }

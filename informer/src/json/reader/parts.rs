@@ -8,77 +8,107 @@ use super::name::Name;
 use super::{Reader, Result, Unfit};
 
 /// The elements of an array, or the members of an object.
-pub(super) struct Parts<'a, 'de, 'o> {
-    reader: &'a mut Reader<'de, 'o>,
-    /// The number of parts that were not read yet.
-    left: usize,
+pub(super) struct Parts<'a, 'de> {
+    reader: &'a mut Reader<'de>,
+    /// The bracket at the end.
+    bracket: u8,
+    place: Place,
+}
+
+/// The position of [`Parts`].
+#[derive(Clone, Copy, PartialEq)]
+enum Place {
+    /// After the bracket at the start.
+    Start,
+    /// After a part.
+    Within,
+    /// After the bracket at the end.
+    End,
 }
 
 // === impl Parts ===
 
-impl<'a, 'de, 'o> Parts<'a, 'de, 'o> {
-    /// Starts before the first of `count` parts.
-    pub(super) fn new(reader: &'a mut Reader<'de, 'o>, count: usize) -> Self {
-        Self { reader, left: count }
+impl<'a, 'de> Parts<'a, 'de> {
+    /// Starts after the bracket at the start.
+    pub(super) fn new(reader: &'a mut Reader<'de>, bracket: u8) -> Self {
+        Self { reader, bracket, place: Place::Start }
     }
 
-    /// Counts a part as read. Returns false if there is none.
-    fn take(&mut self) -> bool {
-        let is_left = self.left > 0;
-        self.left -= usize::from(is_left);
-        is_left
+    /// Moves before the next part. Returns false if there is none: the end was read.
+    #[inline]
+    fn next(&mut self) -> Result<bool> {
+        if self.place == Place::End {
+            return Ok(false);
+        }
+        let is_start = self.place == Place::Start;
+        let next = self.reader.first()?;
+        let ends = next == self.bracket;
+        self.place = if ends { Place::End } else { Place::Within };
+        if ends || !is_start {
+            self.reader.scanner.byte();
+        }
+        if ends || is_start || next == b',' { Ok(!ends) } else { Err(Unfit) }
+    }
+
+    /// Reads the bracket at the end, unless it was read.
+    ///
+    /// # Errors
+    ///
+    /// If a part is left.
+    pub(super) fn end(&mut self) -> Result<()> {
+        if self.next()? { Err(Unfit) } else { Ok(()) }
     }
 }
 
-impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de, '_> {
+impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de> {
     type Error = Unfit;
 
     fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
-        if !self.take() {
+        if !self.next()? {
             return Ok(None);
         }
         seed.deserialize(&mut *self.reader).map(Some)
     }
 
+    /// Returns the number of elements, before the first one was read.
     fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
+        let is_start = self.place == Place::Start;
+        is_start.then(|| self.reader.scanner.clone().element_count())?
     }
 }
 
-impl<'de> MapAccess<'de> for &mut Parts<'_, 'de, '_> {
+impl<'de> MapAccess<'de> for &mut Parts<'_, 'de> {
     type Error = Unfit;
 
     fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>> {
-        if !self.take() {
+        if !self.next()? {
             return Ok(None);
         }
         seed.deserialize(Name::new(self.reader)).map(Some)
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value> {
+        self.reader.scanner.expect(b':').ok_or(Unfit)?;
         seed.deserialize(&mut *self.reader)
-    }
-
-    fn size_hint(&self) -> Option<usize> {
-        Some(self.left)
     }
 }
 
 /// The variant of an enum is the only member of an object.
-impl<'de> EnumAccess<'de> for &mut Parts<'_, 'de, '_> {
+impl<'de> EnumAccess<'de> for &mut Parts<'_, 'de> {
     type Error = Unfit;
     type Variant = Self;
 
     fn variant_seed<S: DeserializeSeed<'de>>(self, seed: S) -> Result<(S::Value, Self)> {
-        if !self.take() {
+        if !self.next()? {
             return Err(Unfit);
         }
         let variant = seed.deserialize(Name::new(self.reader))?;
+        self.reader.scanner.expect(b':').ok_or(Unfit)?;
         Ok((variant, self))
     }
 }
 
-impl<'de> VariantAccess<'de> for &mut Parts<'_, 'de, '_> {
+impl<'de> VariantAccess<'de> for &mut Parts<'_, 'de> {
     type Error = Unfit;
 
     fn unit_variant(self) -> Result<()> {

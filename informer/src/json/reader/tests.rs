@@ -17,9 +17,7 @@ use super::*;
 const POD: &str = include_str!("../../../tests/fixtures/pod.json");
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
-    let mut outline = Outline::default();
-    outline.read(text, None).ok_or(Unfit)?;
-    T::deserialize(&mut Reader::new(text, &outline))
+    T::deserialize(&mut Reader::new(text))
 }
 
 /// Checks that the reader fails, or reads what `serde_json` reads.
@@ -141,8 +139,6 @@ proptest! {
         check::<Value>(&text).map_err(TestCaseError::fail)?;
         check::<BTreeMap<String, Value>>(&text).map_err(TestCaseError::fail)?;
         check::<Vec<Value>>(&text).map_err(TestCaseError::fail)?;
-        let is_skipped = read::<IgnoredAny>(&text).is_ok();
-        prop_assert_eq!(is_skipped, Outline::default().read(&text, None).is_some());
     }
 
     #[test]
@@ -197,26 +193,19 @@ fn raw_text_is_borrowed_and_complete() {
         fields: Box<RawValue>,
     }
     let text = r#"{"spec": {"a": [1, "\n"]} ,"fields":[{"f:x":{}}]}"#;
-    let mut outline = Outline::default();
-    outline.read(text, Some("fields")).unwrap();
-    let read = Borrowed::deserialize(&mut Reader::new(text, &outline)).unwrap();
+    let read = Borrowed::deserialize(&mut Reader::new(text)).unwrap();
     assert_eq!(read.spec.get(), r#"{"a": [1, "\n"]}"#);
     assert_eq!(read.fields.get(), r#"[{"f:x":{}}]"#);
 }
 
 #[test]
-fn array_that_is_left_out_can_only_be_skipped() {
-    #[derive(Deserialize)]
-    struct Other {
-        b: u8,
-    }
-    let text = r#"{"a":[1],"b":2}"#;
-    let mut outline = Outline::default();
-    outline.read(text, Some("a")).unwrap();
-    let decoded = BTreeMap::<String, Value>::deserialize(&mut Reader::new(text, &outline));
-    assert_eq!(decoded, Err(Unfit));
-    let skipped = Other::deserialize(&mut Reader::new(text, &outline)).unwrap();
-    assert_eq!(skipped.b, 2);
+fn value_of_too_many_levels_is_left_to_serde_json() {
+    let nested = |depth| format!("{}1{}", "[".repeat(depth), "]".repeat(depth));
+    let most = usize::try_from(MOST_OPEN).unwrap();
+    assert_eq!(check::<Value>(&nested(most)), Ok(true));
+    assert_eq!(read::<Value>(&nested(most + 1)), Err(Unfit));
+    // No level costs stack when it is skipped.
+    assert!(read::<IgnoredAny>(&nested(100_000)).is_ok());
 }
 
 #[test]

@@ -1,9 +1,8 @@
 //! Decodes lists, watch events and Statuses from JSON. Each object is parsed once, straight into
 //! its `Arc`.
 //!
-//! The common case is an [`Outline`] of the text and one pass over its tokens. Only if that fails
-//! is the text parsed again, by `serde_json`: an object that does not fit its type, of which the
-//! metadata is saved, or one with a value that the outline's reader leaves out.
+//! The common case is one pass of a [`Reader`]. Only if that fails is the text parsed again, by `serde_json`: an object that does not fit its type, of which the
+//! metadata is saved, or one with a value that the reader leaves out.
 //!
 //! That second pass reads each object alone, so that one misfit does not affect the others. An item
 //! of a list that fails alone has no usable name and is skipped. A frame that fails both passes
@@ -21,14 +20,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer};
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
 use self::frame::{FrameSeed, unusual_frame};
 pub(super) use self::list::{ListDecoder, Progress};
 use self::status::Status;
 use super::prune::Prune;
 use super::skip::Skip;
-use crate::json::{Outline, Reader, Unfit, describe, guarded};
+use crate::json::{self, Reader, Unfit, describe, guarded};
 use crate::list_watch::{ApiError, Decoded, WatchEvent};
 
 /// The author's decoding options.
@@ -37,8 +37,6 @@ use crate::list_watch::{ApiError, Decoded, WatchEvent};
 pub(super) struct Decoder<K> {
     /// The members that are skipped.
     prune: Arc<Prune>,
-    /// The member whose elements an outline leaves out. `None` if `metadata.managedFields` is kept.
-    without: Option<&'static str>,
     object: PhantomData<fn() -> K>,
 }
 
@@ -53,7 +51,7 @@ pub(super) enum Frame<K> {
 impl<K: DeserializeOwned> Decoder<K> {
     /// Returns a decoder that skips `metadata.managedFields`.
     pub(super) fn new() -> Self {
-        let mut decoder = Self { prune: Arc::default(), without: None, object: PhantomData };
+        let mut decoder = Self { prune: Arc::default(), object: PhantomData };
         decoder.set_managed_fields(false);
         decoder
     }
@@ -68,7 +66,6 @@ impl<K: DeserializeOwned> Decoder<K> {
         } else {
             prune.add("metadata.managedFields").expect("the path is valid");
         }
-        self.without = (!keep).then_some(MANAGED_FIELDS);
     }
 
     /// Skips the member at `path`.
@@ -79,32 +76,31 @@ impl<K: DeserializeOwned> Decoder<K> {
         Arc::make_mut(&mut self.prune).add(path)
     }
 
-    /// Decodes one line of a watch. The memory of `outline` serves the next line.
+    /// Decodes one line of a watch.
     ///
     /// # Errors
     /// Returns the reason if the line is not a valid frame, so that nothing in it can be trusted.
-    pub(super) fn frame(&self, line: &[u8], outline: &mut Outline) -> Result<Frame<K>, String> {
+    pub(super) fn frame(&self, line: &[u8]) -> Result<Frame<K>, String> {
         let text = std::str::from_utf8(line).map_err(|error| error.to_string())?;
-        if let Some(frame) = self.usual_frame(text, outline) {
+        if let Some(frame) = self.usual_frame(text) {
             return Ok(frame);
         }
         guarded(|| parse(text, FrameSeed(self))).or_else(|first| unusual_frame(text, self, &first))
     }
 
-    /// Decodes a frame by its outline; `None` if it is left to `serde_json`.
-    fn usual_frame(&self, text: &str, outline: &mut Outline) -> Option<Frame<K>> {
-        outline.read_all(text, self.without)?;
-        let mut reader = Reader::new(text, outline);
-        guarded(|| FrameSeed(self).deserialize(&mut reader).map_err(unfit)).ok()
+    /// Decodes a frame in one pass; `None` if it is left to `serde_json`.
+    fn usual_frame(&self, text: &str) -> Option<Frame<K>> {
+        guarded(|| json::read(text, FrameSeed(self)).map_err(unfit)).ok()
     }
 
-    /// Decodes the object at the start of `text` by its outline, and returns it with its length;
-    /// `None` if it is left to `serde_json`.
-    fn usual_object(&self, text: &str, outline: &mut Outline) -> Option<(Arc<K>, usize)> {
-        let length = outline.read(text, self.without)?;
-        let mut reader = Reader::new(text, outline);
+    /// Decodes the object at the start of `text` in one pass, and returns it with its length;
+    /// `None` if it is left to `serde_json`, or incomplete.
+    fn usual_object(&self, text: &str) -> Option<(Arc<K>, usize)> {
+        let mut end = Reader::new(text);
+        IgnoredAny::deserialize(&mut end).ok()?;
+        let mut reader = Reader::new(&text[..end.position()]);
         let object = guarded(|| self.object(&mut reader).map_err(unfit)).ok()?;
-        Some((object, length))
+        Some((object, end.position()))
     }
 
     /// Decodes a complete list.
@@ -156,7 +152,7 @@ impl<K: DeserializeOwned> Decoder<K> {
 
 impl<K> Clone for Decoder<K> {
     fn clone(&self) -> Self {
-        Self { prune: Arc::clone(&self.prune), without: self.without, object: PhantomData }
+        Self { prune: Arc::clone(&self.prune), object: PhantomData }
     }
 }
 

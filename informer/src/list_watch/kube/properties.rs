@@ -10,11 +10,11 @@ use http_body_util::StreamBody;
 use k8s_openapi::api::core::v1::Pod;
 use kube_client::client::Body;
 use proptest::prelude::*;
+use serde::de::IgnoredAny;
 use tokio::time::Instant;
 
 use super::KubeListWatch;
 use super::decode::{Decoder, Frame};
-use crate::json::Outline;
 use crate::list_watch::{Decoded, ListWatch, WatchEvent, WatchRequest};
 use crate::object::ObjectMeta;
 
@@ -204,7 +204,7 @@ fn hostile() -> impl Strategy<Value = String> {
 fn decode_all(object: &str) -> Option<Decoded<Pod>> {
     fn one<K: serde::de::DeserializeOwned>(object: &str) -> Option<Decoded<K>> {
         let line = format!(r#"{{"type":"ADDED","object":{object}}}"#);
-        match Decoder::<K>::new().frame(line.as_bytes(), &mut Outline::default()) {
+        match Decoder::<K>::new().frame(line.as_bytes()) {
             Ok(Frame::Event(WatchEvent::Applied(object))) => {
                 if let Decoded::Opaque { error, .. } = &object {
                     assert!(!error.contains("panicked"), "{line}");
@@ -232,6 +232,8 @@ proptest! {
     }
 
     /// A frame whose object comes first is decoded from its complete text.
+    ///
+    /// Managed fields that are no JSON are an error only then: else nothing reads them.
     #[test]
     fn frame_without_managed_fields_is_decoded_like_the_complete_frame(
         object in hostile(),
@@ -241,13 +243,15 @@ proptest! {
         let object = object.replace(marked, &format!(r#"{marked}"managedFields":[{entry}],"#));
         let usual = decoded(&format!(r#"{{"type":"ADDED","object":{object}}}"#));
         let complete = decoded(&format!(r#"{{"object":{object},"type":"ADDED"}}"#));
-        prop_assert_eq!(usual, complete);
+        if complete.is_some() || serde_json::from_str::<IgnoredAny>(&entry).is_ok() {
+            prop_assert_eq!(usual, complete);
+        }
     }
 }
 
 /// Returns the object of an event, or the metadata of one that is opaque.
 fn decoded(line: &str) -> Option<Result<serde_json::Value, ObjectMeta>> {
-    match Decoder::new().frame(line.as_bytes(), &mut Outline::default()) {
+    match Decoder::new().frame(line.as_bytes()) {
         Ok(Frame::Event(WatchEvent::Applied(Decoded::Fits(object)))) => {
             Some(Ok(serde_json::Value::clone(&object)))
         }

@@ -25,7 +25,6 @@ use tokio_util::task::AbortOnDropHandle;
 use super::decode::{Decoder, Frame};
 use super::failure::cause;
 use super::framing::{Framing, Lines, TooLong};
-use crate::json::Outline;
 use crate::list_watch::{ApiError, BoxError, WatchError, WatchEvent};
 use crate::object::Object;
 
@@ -278,9 +277,8 @@ impl<K: DeserializeOwned> Block<K> {
     /// an error are not decoded.
     fn decode(lines: &Lines, decoder: &Decoder<K>) -> Self {
         let mut events = Vec::new();
-        let mut outline = Outline::default();
         for line in lines.iter() {
-            let stop = match line.map(|line| decoder.frame(line, &mut outline)) {
+            let stop = match line.map(|line| decoder.frame(line)) {
                 Ok(Ok(Frame::Event(event))) => {
                     events.push(event);
                     continue;

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 
 use super::failure::retry_after;
 use super::*;
-use crate::json::Outline;
 use crate::list_watch::{Decoded, WatchEvent};
 
 type Seen = Arc<Mutex<Vec<Request<()>>>>;
@@ -327,7 +326,7 @@ async fn pruned_members_are_absent_and_identity_stays() {
     let object = br#"{"type":"ADDED","object":{"metadata":{"name":"a","managedFields":[{}]},
         "spec":{"containers":[],"volumes":[{"name":"v"}]},"status":{"phase":"Running"}}}"#;
     let Ok(decode::Frame::Event(WatchEvent::Applied(Decoded::Fits(pod)))) =
-        lean.decoder.frame(object, &mut Outline::default())
+        lean.decoder.frame(object)
     else {
         panic!("the object fits")
     };

@@ -16,7 +16,7 @@ const UNDECODABLE: &str = r#"{"metadata":{"name":"b","namespace":"n","resourceVe
     "spec":{"containers":[],"restartPolicy":{"secret":"hunter2"}}}"#;
 
 fn frame<K: DeserializeOwned>(line: &[u8]) -> Result<Frame<K>, String> {
-    Decoder::new().frame(line, &mut Outline::default())
+    Decoder::new().frame(line)
 }
 
 fn page<K: DeserializeOwned>(body: &[u8]) -> Result<Page<K>, String> {
@@ -88,17 +88,17 @@ fn raw_text_of_an_object_is_complete_in_frames_and_pages() {
 }
 
 #[test]
-fn usual_objects_are_decoded_by_their_outline() {
-    let (mut decoder, mut outline) = (Decoder::<Pod>::new(), Outline::default());
+fn usual_objects_are_decoded_in_one_pass() {
+    let mut decoder = Decoder::<Pod>::new();
     let line = one_line(&format!(r#"{{"type":"ADDED","object":{FITS}}}"#));
     let usual = [false, true].map(|keep| {
         decoder.set_managed_fields(keep);
         let Some(Frame::Event(WatchEvent::Applied(Decoded::Fits(pod)))) =
-            decoder.usual_frame(&line, &mut outline)
+            decoder.usual_frame(&line)
         else {
             panic!("{line}")
         };
-        let item = decoder.usual_object(FITS, &mut outline);
+        let item = decoder.usual_object(FITS);
         assert_eq!(item, Some((Arc::clone(&pod), FITS.len())));
         pod.metadata.managed_fields.as_ref().map(Vec::len)
     });

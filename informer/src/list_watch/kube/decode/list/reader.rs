@@ -10,7 +10,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use super::Decoder;
-use crate::json::{Key, Outline, WHITE_SPACE, describe};
+use crate::json::{Key, WHITE_SPACE, describe};
 use crate::list_watch::{Decoded, Page};
 use crate::object::ResourceVersion;
 
@@ -26,8 +26,6 @@ pub(super) struct Reader<K> {
     skipped_nameless: usize,
     /// The error of the first of these.
     first_error: Option<String>,
-    /// The tokens of an item. Its memory serves the next one.
-    outline: Outline,
 }
 
 /// The next token of the text.
@@ -85,7 +83,6 @@ impl<K: DeserializeOwned> Reader<K> {
             items: None,
             skipped_nameless: 0,
             first_error: None,
-            outline: Outline::default(),
         }
     }
 
@@ -193,11 +190,11 @@ impl<K: DeserializeOwned> Reader<K> {
 
     /// Reads an item. An item that does not fit its type is opaque, and skipped if it has no name.
     ///
-    /// The item is first decoded by its outline, straight into its type. If that fails, it may just
-    /// be incomplete at the end of the buffer; otherwise it is decoded again, alone.
+    /// The item is first decoded in one pass, straight into its type. If that fails, it may just be
+    /// incomplete at the end of the buffer; otherwise it is decoded again, alone.
     fn item(&mut self, text: &str) -> Result<Option<usize>, String> {
         let items = self.items.get_or_insert_default();
-        let length = match self.decoder.usual_object(text, &mut self.outline) {
+        let length = match self.decoder.usual_object(text) {
             // A value that ends with the text may be longer.
             Some((object, length)) if length < text.len() => {
                 items.push(Decoded::Fits(object));
