@@ -2,8 +2,9 @@
 //!
 //! It checks the grammar of what it reads as `serde_json` does. An array or object that is skipped
 //! is not read: its end is found by its [`brackets`]. It is pure and never panics. Strings are
-//! searched for their end in words of 8 bytes.
+//! searched for their end 16 bytes at a time.
 
+use super::block::{PART, plain_length};
 use super::brackets;
 
 /// A position in JSON text.
@@ -15,11 +16,6 @@ pub(super) struct Scanner<'a> {
     /// The bytes after the position.
     rest: &'a [u8],
 }
-
-/// A word in which each byte is 1.
-const ONES: u64 = u64::from_ne_bytes([0x01; 8]);
-/// A word in which each byte has only its highest bit.
-const HIGH_BITS: u64 = u64::from_ne_bytes([0x80; 8]);
 
 // === impl Scanner ===
 
@@ -185,10 +181,10 @@ impl<'a> Scanner<'a> {
 fn after_string(mut text: &[u8]) -> Option<(&[u8], bool)> {
     let mut has_escape = false;
     loop {
-        if let Some(word) = text.first_chunk() {
-            let plain = plain_bytes(u64::from_le_bytes(*word));
+        if let Some(part) = text.first_chunk() {
+            let plain = plain_length(part);
             text = &text[plain..];
-            if plain == 8 {
+            if plain == PART {
                 continue;
             }
         }
@@ -219,19 +215,6 @@ fn after_escape(text: &[u8]) -> Option<&[u8]> {
         }
         _ => None,
     }
-}
-
-/// Returns the number of bytes of a little-endian word before the first quote, backslash or
-/// control character.
-///
-/// Subtracting from a byte below 0x80 sets its highest bit if the byte was smaller. A borrow comes
-/// only from such a byte and changes only later ones, so that the first one is exact.
-fn plain_bytes(word: u64) -> usize {
-    let control = word.wrapping_sub(ONES * 0x20);
-    let quote = (word ^ (ONES * u64::from(b'"'))).wrapping_sub(ONES);
-    let backslash = (word ^ (ONES * u64::from(b'\\'))).wrapping_sub(ONES);
-    let special = (control | quote | backslash) & !word & HIGH_BITS;
-    special.trailing_zeros() as usize / 8
 }
 
 #[cfg(test)]
@@ -292,22 +275,6 @@ pub(super) mod tests {
                 None => prop_assert_eq!(scanned, None, "{}", text),
             }
         }
-    }
-
-    #[test]
-    fn first_special_byte_of_a_word_is_found() {
-        let places = (0..=u8::MAX).flat_map(|byte| (0..8).map(move |at| (byte, at)));
-        for (byte, at) in places {
-            let is_special = matches!(byte, b'"' | b'\\' | 0..0x20);
-            let expected = [8, at][usize::from(is_special)];
-            for others in [b'a', b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xff] {
-                let mut word = [others; 8];
-                word[at] = byte;
-                assert_eq!(plain_bytes(u64::from_le_bytes(word)), expected, "{others} {byte} {at}");
-            }
-        }
-        assert_eq!(plain_bytes(u64::from_le_bytes(*b"ab\0\"\\\"\"\"")), 2);
-        assert_eq!(plain_bytes(u64::from_le_bytes(*b"abc\"!]#\"")), 3);
     }
 
     #[test]
