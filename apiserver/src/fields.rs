@@ -9,10 +9,19 @@ pub(crate) type Fields = Map<String, Value>;
 
 /// Returns the value at a path such as `spec.nodeName`.
 pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value> {
-    // Paths are short: a loop over the bytes is faster than a search.
-    match path.bytes().position(|byte| byte == b'.') {
-        None => object.get(path),
-        Some(end) => read_path(object.get(&path[..end])?.as_object()?, &path[end + 1..]),
+    match split_first(path, b'.') {
+        (name, None) => object.get(name),
+        (name, Some(rest)) => read_path(object.get(name)?.as_object()?, rest),
+    }
+}
+
+/// Splits a text at the first `separator`, an ASCII character; the rest is `None` without one.
+///
+/// For paths and names, which are short: a loop over their bytes is faster than a search.
+pub(crate) fn split_first(text: &str, separator: u8) -> (&str, Option<&str>) {
+    match text.bytes().position(|byte| byte == separator) {
+        None => (text, None),
+        Some(end) => (&text[..end], Some(&text[end + 1..])),
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::columns::{DefaultValue, Defaults};
-use crate::fields::Fields;
+use crate::fields::{Fields, split_first};
 
 impl Defaults {
     /// Applies the rules, in their order, to the object under `self.under`, if it exists.
@@ -22,15 +22,13 @@ impl Defaults {
 /// Sets the member at `path` if it is missing. In a path, `a|b` means each of these members, and
 /// `name[]` each item of a list. Parents are not created.
 fn fill(object: &mut Fields, path: &str, value: &DefaultValue) {
-    let (first, rest) = match path.split_once('.') {
-        Some((first, rest)) => (first, Some(rest)),
-        None => (path, None),
+    let (first, rest) = split_first(path, b'.');
+    let (mut names, is_list) = match first.strip_suffix("[]") {
+        Some(names) => (Some(names), true),
+        None => (Some(first), false),
     };
-    let (names, is_list) = match first.strip_suffix("[]") {
-        Some(names) => (names, true),
-        None => (first, false),
-    };
-    for name in names.split('|') {
+    while let Some((name, others)) = names.map(|names| split_first(names, b'|')) {
+        names = others;
         match (rest, is_list) {
             (None, false) => value.put(object, name),
             (None, true) => items(object, name).for_each(|item| value.merge(item)),
