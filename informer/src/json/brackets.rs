@@ -168,16 +168,18 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
-
         #[test]
-        fn ends_are_those_of_a_loop(rest in r#"([{\[][a,]{0,3}|[}\],]|"|\\{1,70}|[a ]{1,40}){0,60}"#) {
+        fn ends_are_those_of_a_loop(
+            rest in r#"([{\[][a,]{0,3}|[}\],]|"|\\{1,70}|[a ]{1,40}){0,60}"#,
+        ) {
             check(&format!("[{rest}"));
             check(&format!("[{rest}\"]"));
         }
 
         #[test]
-        fn brackets_in_strings_do_not_count(texts in prop::collection::vec("[^\\x00-\\x1f]{0,90}", 0..6)) {
+        fn brackets_in_strings_do_not_count(
+            texts in prop::collection::vec("[^\\x00-\\x1f]{0,90}", 0..6),
+        ) {
             let value = serde_json::json!({"a": texts, "b": [texts]});
             let text = format!("{value}}}]");
             let end = text.len() - 2;

@@ -58,8 +58,8 @@ pub(crate) async fn measure(peer: &Peer, count: usize) -> anyhow::Result<Vec<(&'
     measure_replacements(bench, DELETED.min(count)).await
 }
 
-/// Measures the replacements of `count` pods by the program, then, after its end, those by the bench
-/// itself, which replaces a pod at once: no controller can be faster. Returns all legs.
+/// Measures the replacements of `count` pods by the program, then, after its end, those by the
+/// bench itself, which replaces a pod at once: no controller can be faster. Returns all legs.
 async fn measure_replacements(
     mut bench: Bench,
     count: usize,

@@ -1,8 +1,9 @@
 //! Decodes lists, watch events and Statuses from JSON. Each object is parsed once, straight into
 //! its `Arc`.
 //!
-//! The common case is one pass of a [`Reader`]. Only if that fails is the text parsed again, by `serde_json`: an object that does not fit its type, of which the
-//! metadata is saved, or one with a value that the reader leaves out.
+//! The common case is one pass of a [`Reader`]. Only if that fails is the text parsed again, by
+//! `serde_json`: an object that does not fit its type, of which the metadata is saved, or one with
+//! a value that the reader leaves out.
 //!
 //! That second pass reads each object alone, so that one misfit does not affect the others. An item
 //! of a list that fails alone has no usable name and is skipped. A frame that fails both passes
