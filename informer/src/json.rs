@@ -13,10 +13,9 @@ mod scanner;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 
 use homeostat_core::user_code;
-use serde::de::{DeserializeOwned, DeserializeSeed, Error, Visitor};
+use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer};
 
 pub(crate) use self::reader::{Reader, Unfit};
@@ -33,20 +32,30 @@ pub(crate) fn guarded<T>(parse: impl FnOnce() -> Result<T, String>) -> Result<T,
 /// # Errors
 /// Returns the reason if the text does not fit, without a part of the text.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    guarded(|| read(text, PhantomData).or_else(|_| serde_json::from_str(text).map_err(describe)))
+    guarded(|| {
+        read(text, |reader| T::deserialize(reader))
+            .or_else(|_| serde_json::from_str(text).map_err(describe))
+    })
 }
 
-/// Reads a complete text.
+/// The longest text that a [`Reader`] reads: 1 MiB. A longer one is left to `serde_json`, so that an
+/// object that does not fit, which both decode, costs not much more than once.
+const MOST_BYTES: usize = 1 << 20;
+
+/// Lets `decode` read a complete text.
 ///
 /// # Errors
 ///
 /// If the text is left to `serde_json`.
-pub(crate) fn read<'de, S: DeserializeSeed<'de>>(
+pub(crate) fn read<'de, T>(
     text: &'de str,
-    seed: S,
-) -> Result<S::Value, Unfit> {
+    decode: impl FnOnce(&mut Reader<'de>) -> Result<T, Unfit>,
+) -> Result<T, Unfit> {
+    if text.len() > MOST_BYTES {
+        return Err(Unfit);
+    }
     let mut reader = Reader::new(text);
-    let value = seed.deserialize(&mut reader)?;
+    let value = decode(&mut reader)?;
     reader.end()?;
     Ok(value)
 }

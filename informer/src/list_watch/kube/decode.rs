@@ -91,7 +91,8 @@ impl<K: DeserializeOwned> Decoder<K> {
 
     /// Decodes a frame in one pass; `None` if it is left to `serde_json`.
     fn usual_frame(&self, text: &str) -> Option<Frame<K>> {
-        guarded(|| json::read(text, FrameSeed(self)).map_err(unfit)).ok()
+        guarded(|| json::read(text, |reader| FrameSeed(self).deserialize(reader)).map_err(unfit))
+            .ok()
     }
 
     /// Decodes the object at the start of `text` in one pass, and returns it with its length;
@@ -99,9 +100,9 @@ impl<K: DeserializeOwned> Decoder<K> {
     fn usual_object(&self, text: &str) -> Option<(Arc<K>, usize)> {
         let mut end = Reader::new(text);
         IgnoredAny::deserialize(&mut end).ok()?;
-        let mut reader = Reader::new(&text[..end.position()]);
-        let object = guarded(|| self.object(&mut reader).map_err(unfit)).ok()?;
-        Some((object, end.position()))
+        let text = &text[..end.position()];
+        let object = guarded(|| json::read(text, |reader| self.object(reader)).map_err(unfit));
+        Some((object.ok()?, text.len()))
     }
 
     /// Decodes a complete list.
