@@ -194,6 +194,7 @@ impl FieldManager {
             now: &self.now,
             schema,
             other_versions: &[],
+            converter: None,
             empty,
             reset: const { &FieldSet::new() },
         }
@@ -216,6 +217,7 @@ impl FieldManager {
             now: &self.now,
             schema: &schema,
             other_versions: &others,
+            converter: None,
             empty,
             reset: &reset_fields(kind, self.target),
         })

@@ -35,6 +35,7 @@ impl Object {
             now: "now",
             schema,
             other_versions: &[],
+            converter: None,
             empty: &Self::new().live,
             reset: &reset,
         };
@@ -172,6 +173,7 @@ fn write_that_takes_nothing_changes_its_entry_alone() {
         now: "3",
         schema: &schema,
         other_versions: &[],
+        converter: None,
         empty: &empty,
         reset: &reset,
     };
