@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use homeostat_schema::{
-    Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, Object, PathElement, Schema,
-    built_in,
+    Applied, ApplyError, ConvertVersion, Field, FieldSet, FieldWriter, ManagedFields, Object,
+    PathElement, Schema, built_in,
 };
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -27,7 +27,13 @@ pub(crate) struct FieldManager {
     pub(crate) target: Target,
     /// The time of the write, in RFC 3339.
     pub(crate) now: String,
+    /// Converts objects to the versions of other managers; `None` if they differ in their
+    /// `apiVersion` alone.
+    pub(crate) converter: Option<Arc<Converter>>,
 }
+
+/// Converts objects to other versions of their kind.
+pub(crate) type Converter = dyn ConvertVersion + Send + Sync;
 
 /// An object and its scale.
 #[derive(Debug)]
@@ -217,7 +223,7 @@ impl FieldManager {
             now: &self.now,
             schema: &schema,
             other_versions: &others,
-            converter: None,
+            converter: self.converter.as_deref().map(|converter| converter as _),
             empty,
             reset: &reset_fields(kind, self.target),
         })

@@ -25,7 +25,7 @@ use crate::status::{Failure, Result};
 use crate::webhooks::{Answered, Conversation};
 
 /// The longest time of a write (`requestTimeoutUpperBound` of the real server's handlers).
-const LONGEST: Duration = Duration::from_secs(34);
+pub(super) const LONGEST: Duration = Duration::from_secs(34);
 
 /// Carries out a part of a request that may stop at a webhook: calls the webhook, and carries out
 /// the part again, until it does not stop.
@@ -39,6 +39,17 @@ pub(super) async fn replay<T>(
     (conversation, params): (&Conversation, &Params),
     part: impl Fn() -> Result<T>,
 ) -> Result<T> {
+    let limit = params.time_limit().map_or(LONGEST, |limit| limit.min(LONGEST));
+    replay_within(core, conversation, limit, part).await
+}
+
+/// Carries out a part of a request as [`replay`] does. `limit` is the time that webhooks learn of.
+pub(super) async fn replay_within<T>(
+    core: &Core,
+    conversation: &Conversation,
+    limit: Duration,
+    part: impl Fn() -> Result<T>,
+) -> Result<T> {
     loop {
         let result = part();
         let open = conversation.take_open();
@@ -48,10 +59,11 @@ pub(super) async fn replay<T>(
         // The time of the client ends the request elsewhere. Webhooks learn how much is left.
         let now = Instant::now();
         let start = conversation.start(now);
-        let limit = params.time_limit().map_or(LONGEST, |limit| limit.min(LONGEST));
         let left = limit.saturating_sub(now - start);
         let unreachable = |namespace: &str, name: &str, port| service(core, namespace, name, port);
-        let asked = open.into_iter().map(async |question| {
+        let open = open.into_iter();
+        let open = open.map(|question| question.with_uid(core.chance.review_id()));
+        let asked = open.map(async |question| {
             let answer = core.webhook_client.ask(&question, left, unreachable).await;
             (question, Answered { answer, time: now.elapsed() })
         });

@@ -32,6 +32,15 @@ struct Spec {
     group: String,
     scope: String,
     versions: Vec<Version>,
+    #[serde(default)]
+    conversion: Conversion,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Conversion {
+    strategy: String,
+    webhook: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -113,6 +122,7 @@ impl DefinedKinds {
             schemas: schemas.collect(),
             selectable: spec.versions.iter().flat_map(Version::selectable).collect(),
             retired: CancellationToken::new(),
+            webhook: spec.conversion.webhook(),
         });
         let rows = spec.versions.iter().zip(&family.schemas).map(|(version, schema)| {
             let definition = version.definition(&spec, &names, schema, &family);
@@ -124,6 +134,15 @@ impl DefinedKinds {
         let rows = rows.into_iter().map(|(kind, served, _)| (kind, served)).collect();
         let retired = family.retired.clone();
         Some(Self { group: spec.group, plural: names.plural, rows, home, retired })
+    }
+}
+
+// === impl Conversion ===
+
+impl Conversion {
+    /// Returns the webhook; `None` if it is not called.
+    fn webhook(&self) -> Option<Value> {
+        (self.strategy == "Webhook").then(|| self.webhook.clone())
     }
 }
 
