@@ -40,16 +40,15 @@ pub(crate) type Converter = dyn ConvertVersion + Send + Sync;
 pub(crate) struct Scaled<'a> {
     pub(crate) kind: &'a Kind,
     pub(crate) object: &'a Fields,
-    /// The path of the replicas in the object.
-    pub(crate) replicas: &'a str,
     pub(crate) live: &'a Fields,
 }
 
 // === impl Scaled ===
 
 impl Scaled<'_> {
-    fn path(&self) -> Vec<PathElement> {
-        self.replicas.split('.').map(PathElement::field).collect()
+    /// Returns the owners of the scale.
+    fn of_scale(&self, owners: &ManagedFields) -> ManagedFields {
+        owners.of_scale(&|version| replicas_path(self.kind, version))
     }
 
     fn owners(&self) -> ManagedFields {
@@ -57,7 +56,8 @@ impl Scaled<'_> {
     }
 
     fn with_owners(&self, before: &ManagedFields, scale: &ManagedFields) -> ManagedFields {
-        before.with_scale(scale, &self.path(), &self.kind.api_version())
+        let path = |version: &str| replicas_path(self.kind, version);
+        before.with_scale(scale, &path, &self.kind.api_version())
     }
 }
 
@@ -160,7 +160,7 @@ impl FieldManager {
         force: bool,
     ) -> Result<Applied, ApplyError> {
         let before = scaled.owners();
-        let of_scale = before.of_scale(&scaled.path());
+        let of_scale = scaled.of_scale(&before);
         let mut applied =
             self.with_scale_writer(|writer| writer.apply(of_scale, scaled.live, config, force))?;
         applied.owners = scaled.with_owners(&before, &applied.owners);
@@ -171,7 +171,7 @@ impl FieldManager {
     /// stay.
     pub(crate) fn update_scale(&self, scaled: &Scaled<'_>, new: &Fields) -> Option<ManagedFields> {
         let before = scaled.owners();
-        let of_scale = before.of_scale(&scaled.path());
+        let of_scale = scaled.of_scale(&before);
         if of_scale.is_empty() {
             return None;
         }
@@ -228,6 +228,16 @@ impl FieldManager {
             reset: &reset_fields(kind, self.target),
         })
     }
+}
+
+/// Returns the path of the replicas in an object of a kind in a version; `None` if that has no
+/// scale.
+pub(crate) fn replicas_path(kind: &Kind, api_version: &str) -> Option<Vec<PathElement>> {
+    let path = match &kind.definition {
+        Some(definition) => definition.replicas_path(api_version)?,
+        None => &*kind.scale.as_ref()?.wanted,
+    };
+    Some(path.split('.').map(PathElement::field).collect())
 }
 
 /// Returns the text of the owners of a stored object.

@@ -132,7 +132,7 @@ fn write(
         let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
         let kind = &*served.kind;
-        let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
+        let scaled = Scaled { kind, object: &old, live: &live };
         let owners = manager.update_scale(&scaled, &scale.read(&new));
         let owners = &owners.map_or(Ownership::Kept, Ownership::Known);
         let change = Change { old: &old, new, target: Target::Object, owners };
@@ -185,7 +185,7 @@ fn apply(
         check_readable(call, scale, &old)?;
         let live = scale.read(&old);
         let kind = &*served.kind;
-        let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
+        let scaled = Scaled { kind, object: &old, live: &live };
         let applied = manager
             .apply_scale(&scaled, &config, options.force)
             .map_err(|error| applied::failure(&error, Some(&live), &config))?;

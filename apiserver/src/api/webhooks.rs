@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use homeostat_core::go_quote;
-use homeostat_schema::{ManagedFields, PathElement};
+use homeostat_schema::ManagedFields;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::limits;
 use super::managers::field_manager;
 use super::policies::{Plugins, asked};
+use crate::admission::field_manager::replicas_path;
 use crate::admission::owners::{Admitted, Ownership};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::admission::{create, meta_text, metadata, metadata_mut};
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
-use crate::kinds::{Scale, Served};
+use crate::kinds::{Kind, Scale, Served};
 use crate::policies::{Attributes, GroupKind, Operation};
 use crate::request::ApiCall;
 use crate::request::decode::check_same_namespace;
@@ -214,7 +215,7 @@ fn shown_states(
     let shown = |object: &Fields| Value::Object(scale.read(&asked::fields(served, object)));
     let (mut new, mut old) = (shown(&new), shown(change.old));
     let now = field_manager(core, call).now;
-    show_scale_owners((&mut new, &mut old), change, &scale.wanted, &now);
+    show_scale_owners((&mut new, &mut old), change, &served.kind, &now);
     (new, old)
 }
 
@@ -227,7 +228,7 @@ fn packed_owners(object: &Fields) -> &str {
 fn show_scale_owners(
     (new, old): (&mut Value, &mut Value),
     change: &Change<'_>,
-    replicas: &str,
+    kind: &Kind,
     now: &str,
 ) {
     let before = ManagedFields::from_json(packed_owners(change.old));
@@ -235,15 +236,15 @@ fn show_scale_owners(
         Ownership::Known(owners) => owners,
         _ => &before,
     };
-    set_scale_owners(new, after, replicas);
+    set_scale_owners(new, after, kind);
     set_times(new, now);
-    set_scale_owners(old, &before, replicas);
+    set_scale_owners(old, &before, kind);
 }
 
-fn set_scale_owners(scale: &mut Value, owners: &ManagedFields, replicas: &str) {
-    let path: Vec<PathElement> = replicas.split('.').map(PathElement::field).collect();
-    if let (Value::Object(scale), owners) = (scale, owners.of_scale(&path).encode()) {
-        set_owners(scale, owners);
+fn set_scale_owners(scale: &mut Value, owners: &ManagedFields, kind: &Kind) {
+    let owners = owners.of_scale(&|version| replicas_path(kind, version));
+    if let Value::Object(scale) = scale {
+        set_owners(scale, owners.encode());
     }
 }
 

@@ -121,6 +121,7 @@ impl DefinedKinds {
         let family = Arc::new(Family {
             schemas: schemas.collect(),
             selectable: spec.versions.iter().flat_map(Version::selectable).collect(),
+            replicas: spec.replicas(),
             retired: CancellationToken::new(),
             webhook: spec.conversion.webhook(),
         });
@@ -134,6 +135,19 @@ impl DefinedKinds {
         let rows = rows.into_iter().map(|(kind, served, _)| (kind, served)).collect();
         let retired = family.retired.clone();
         Some(Self { group: spec.group, plural: names.plural, rows, home, retired })
+    }
+}
+
+// === impl Spec ===
+
+impl Spec {
+    /// Returns the apiVersion of each version with a scale, and the path of its replicas.
+    fn replicas(&self) -> Vec<(String, String)> {
+        let scaled = self.versions.iter().filter_map(|version| {
+            let scale = version.subresources.scale.as_ref()?;
+            Some((format!("{}/{}", self.group, version.name), path_of(&scale.wanted)))
+        });
+        scaled.collect()
     }
 }
 

@@ -40,6 +40,8 @@ pub(super) struct Family {
     pub(super) schemas: Vec<(String, Schema)>,
     /// The paths of the selectable fields of all versions.
     pub(super) selectable: Vec<String>,
+    /// The apiVersion of each version with a scale, and the path of its replicas.
+    pub(super) replicas: Vec<(String, String)>,
     pub(super) retired: CancellationToken,
     /// The webhook that converts objects, as the definition describes it; `None` if they differ in
     /// their `apiVersion` alone.
@@ -141,6 +143,12 @@ impl Definition {
     fn schema_of(&self, api_version: &str) -> &Schema {
         let own = self.family.schemas.iter().find(|(version, _)| version == api_version);
         own.map_or(&self.schema, |(_, schema)| schema)
+    }
+
+    /// Returns the path of the replicas in a version, if it has a scale.
+    pub(crate) fn replicas_path(&self, api_version: &str) -> Option<&str> {
+        let found = self.family.replicas.iter().find(|(version, _)| version == api_version);
+        found.map(|(_, path)| path.as_str())
     }
 
     /// Returns the webhook that converts objects, as the definition describes it; `None` if they

@@ -155,6 +155,8 @@ fn subresources() -> Part {
             patch(OLD_SCALE, scale(4)),
             get(NEW_SCALE),
             get(OLD_A),
+            patch(NEW_SCALE, scale(5)),
+            get(OLD_A),
             delete(OLD_A),
             get(NEW_A),
         ],
