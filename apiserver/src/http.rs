@@ -35,7 +35,6 @@ use crate::request::target::Target;
 use crate::request::{ApiCall, Warnings, negotiate};
 use crate::status::{Failure, Result};
 use crate::view::ClientView;
-use crate::webhooks::Conversation;
 use openapi::Documents;
 use recording::Recording;
 use route::{Route, Wanted};
@@ -255,7 +254,7 @@ where
     let body = collect(body).await?;
     let client_view = parts.extensions.remove::<ClientView>().unwrap_or_default();
     let (method, headers, warnings) = (parts.method, parts.headers, Warnings::default());
-    let conversation = Conversation::default();
+    let conversation = Arc::default();
     Ok(ApiCall {
         method,
         target,

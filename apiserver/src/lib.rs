@@ -22,7 +22,7 @@
 //!   `CustomResourceDefinition`. Only `api::definitions` and `api::addresses` name kinds, too.
 //! - `admission`, `patch`, `selection`, `table`: the rules for writes, patches, selectors and
 //!   columns, as pure functions.
-//! - `webhooks`: admission by webhooks, as pure functions, and the calls.
+//! - `webhooks`: admission and conversion by webhooks, as pure functions, and the calls.
 //! - `core`: the state that all requests share.
 //! - `request`, `reply`: one decoded request, and the answer to it.
 //! - `api`: the verbs. `http`: paths and documents.

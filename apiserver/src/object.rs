@@ -197,6 +197,12 @@ impl Stored {
         &self.bytes
     }
 
+    /// Returns whether the object has this type, whose members `kind` and `apiVersion` are given as
+    /// text.
+    pub(crate) fn is_of_type(&self, type_members: &str) -> bool {
+        self.bytes[1..].starts_with(type_members.as_bytes())
+    }
+
     /// Returns the members from `metadata` on, with the closing brace: the text after `{` in a list
     /// of a built-in kind.
     pub(crate) fn item(&self) -> &[u8] {

@@ -43,7 +43,7 @@ pub(crate) struct ApiCall {
     /// The warnings that go with the reply.
     pub(crate) warnings: Warnings,
     /// The calls of webhooks.
-    pub(crate) conversation: Conversation,
+    pub(crate) conversation: Arc<Conversation>,
 }
 
 // === impl ApiCall ===
@@ -66,7 +66,7 @@ impl ApiCall {
             user: Arc::clone(&self.user),
             client_view: self.client_view.clone(),
             warnings: Warnings::default(),
-            conversation: Conversation::default(),
+            conversation: Arc::default(),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Admission by webhooks: which of them a request concerns, what they are sent, and what their
-//! replies mean.
+//! Admission and conversion by webhooks: which of them a request concerns, what they are sent, and
+//! what their replies mean.
 //!
 //! A write decides in plain code and under locks, so it cannot wait for a webhook in the middle.
 //! It stops at the first webhook whose answer is missing, and leaves a question in the
@@ -13,6 +13,8 @@ mod cache;
 mod client;
 mod connections;
 mod conversation;
+mod conversion;
+mod converted;
 mod directory;
 mod outcome;
 mod review;
@@ -24,5 +26,6 @@ pub(crate) use admit::Admission;
 pub(crate) use cache::Cache;
 pub(crate) use client::Client;
 pub(crate) use conversation::{Answered, Conversation, Drawn};
+pub(crate) use conversion::{ConversionWebhook, Unconverted};
 pub(crate) use directory::Server;
 pub(crate) use webhook::Webhooks;

@@ -64,8 +64,8 @@ pub use crate::field_set::{
 pub use crate::format::is_known_format;
 pub use crate::internal::InternalValue;
 pub use crate::managed_fields::{
-    Applied, ApplyError, Conflict, Conflicts, FieldWriter, ManagedFields, ManagedFieldsError,
-    Manager, Operation, Owned,
+    Applied, ApplyError, Conflict, Conflicts, ConvertVersion, FieldWriter, ManagedFields,
+    ManagedFieldsError, Manager, Operation, Owned,
 };
 pub use crate::node::{
     Empty, Field, List, ListType, Map, Node, Object, PatchStrategy, Scalar, Shape, UnknownFields,

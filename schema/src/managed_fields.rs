@@ -21,7 +21,7 @@ use serde_json::Value;
 pub use self::conflict::{Conflict, Conflicts};
 pub use self::entries::ManagedFieldsError;
 pub use self::owners::{Applied, ApplyError};
-pub use self::writer::FieldWriter;
+pub use self::writer::{ConvertVersion, FieldWriter};
 use crate::field_set::FieldSet;
 
 /// The owners of an object's fields: `metadata.managedFields`.

@@ -90,6 +90,7 @@ impl Real {
             now,
             schema: &self.schema,
             other_versions: &[],
+            converter: None,
             empty: &serde_json::Map::new(),
             reset: &FieldSet::new(),
         })

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
 use homeostat_schema::{
-    Applied, ApplyError, Field, FieldSet, FieldWriter, ManagedFields, Object, PathElement, Schema,
-    built_in,
+    Applied, ApplyError, ConvertVersion, Field, FieldSet, FieldWriter, ManagedFields, Object,
+    PathElement, Schema, built_in,
 };
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -27,23 +27,28 @@ pub(crate) struct FieldManager {
     pub(crate) target: Target,
     /// The time of the write, in RFC 3339.
     pub(crate) now: String,
+    /// Converts objects to the versions of other managers; `None` if they differ in their
+    /// `apiVersion` alone.
+    pub(crate) converter: Option<Arc<Converter>>,
 }
+
+/// Converts objects to other versions of their kind.
+pub(crate) type Converter = dyn ConvertVersion + Send + Sync;
 
 /// An object and its scale.
 #[derive(Debug)]
 pub(crate) struct Scaled<'a> {
     pub(crate) kind: &'a Kind,
     pub(crate) object: &'a Fields,
-    /// The path of the replicas in the object.
-    pub(crate) replicas: &'a str,
     pub(crate) live: &'a Fields,
 }
 
 // === impl Scaled ===
 
 impl Scaled<'_> {
-    fn path(&self) -> Vec<PathElement> {
-        self.replicas.split('.').map(PathElement::field).collect()
+    /// Returns the owners of the scale.
+    fn of_scale(&self, owners: &ManagedFields) -> ManagedFields {
+        owners.of_scale(&|version| replicas_path(self.kind, version))
     }
 
     fn owners(&self) -> ManagedFields {
@@ -51,7 +56,8 @@ impl Scaled<'_> {
     }
 
     fn with_owners(&self, before: &ManagedFields, scale: &ManagedFields) -> ManagedFields {
-        before.with_scale(scale, &self.path(), &self.kind.api_version())
+        let path = |version: &str| replicas_path(self.kind, version);
+        before.with_scale(scale, &path, &self.kind.api_version())
     }
 }
 
@@ -154,7 +160,7 @@ impl FieldManager {
         force: bool,
     ) -> Result<Applied, ApplyError> {
         let before = scaled.owners();
-        let of_scale = before.of_scale(&scaled.path());
+        let of_scale = scaled.of_scale(&before);
         let mut applied =
             self.with_scale_writer(|writer| writer.apply(of_scale, scaled.live, config, force))?;
         applied.owners = scaled.with_owners(&before, &applied.owners);
@@ -165,7 +171,7 @@ impl FieldManager {
     /// stay.
     pub(crate) fn update_scale(&self, scaled: &Scaled<'_>, new: &Fields) -> Option<ManagedFields> {
         let before = scaled.owners();
-        let of_scale = before.of_scale(&scaled.path());
+        let of_scale = scaled.of_scale(&before);
         if of_scale.is_empty() {
             return None;
         }
@@ -194,6 +200,7 @@ impl FieldManager {
             now: &self.now,
             schema,
             other_versions: &[],
+            converter: None,
             empty,
             reset: const { &FieldSet::new() },
         }
@@ -216,10 +223,21 @@ impl FieldManager {
             now: &self.now,
             schema: &schema,
             other_versions: &others,
+            converter: self.converter.as_deref().map(|converter| converter as _),
             empty,
             reset: &reset_fields(kind, self.target),
         })
     }
+}
+
+/// Returns the path of the replicas in an object of a kind in a version; `None` if that has no
+/// scale.
+pub(crate) fn replicas_path(kind: &Kind, api_version: &str) -> Option<Vec<PathElement>> {
+    let path = match &kind.definition {
+        Some(definition) => definition.replicas_path(api_version)?,
+        None => &*kind.scale.as_ref()?.wanted,
+    };
+    Some(path.split('.').map(PathElement::field).collect())
 }
 
 /// Returns the text of the owners of a stored object.

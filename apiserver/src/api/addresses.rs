@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::conversion::Converter;
 use super::removal::remove;
 use super::server_objects;
 use crate::admission::delete::DeleteOptions;
@@ -98,6 +99,7 @@ pub(super) fn report_range(core: &Core) {
         subresource: "status".to_owned(),
         target: Target::Status,
         now,
+        converter: None,
     });
     let change = Change { old: &old, new, target: Target::Status, owners };
     let prepared = update::prepare(&ranges.home, &ranges.kind, change, None, None);
@@ -139,10 +141,11 @@ impl Reserved<'_> {
 
     fn remove(&self, names: &[String]) {
         let Some(kind) = &self.addresses else { return };
+        let converter = Converter::without_webhook(kind);
         for name in names {
             // An object that is gone already is released, too.
             let options = DeleteOptions::default();
-            drop(remove(self.core, kind, (name, name), &options, &|_| Ok(())));
+            drop(remove(self.core, &converter, (name, name), &options, &|_| Ok(())));
         }
     }
 }

@@ -4,6 +4,7 @@ use homeostat_schema::{Applied, ApplyError, Conflicts};
 use serde_json::{Value, json};
 
 use super::commit::{Replacement, commit};
+use super::conversion::Converter;
 use super::create::{admit, check_namespace, mutate};
 use super::creation::{New, create_object};
 use super::managers::{field_manager, target_of};
@@ -42,6 +43,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let dry_run = options.write.dry_run;
     let target = target_of(call);
     let key = served.kind.key(call.namespace(), name);
+    let converter = Converter::of(call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             if target != Target::Object {
@@ -52,7 +54,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
                 None => continue,
             }
         };
-        let old = core.fields(served, &stored);
+        let old = converter.fields(core, &stored)?;
         let mut live = Fields::clone(&old);
         served.kind.rename_from_storage(&mut live);
         live.insert("apiVersion".to_owned(), json!(served.kind.api_version()));

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::access::Requester;
+use super::conversion::Converter;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::warnings::warnings_of;
 use super::write::Write;
-use super::{addresses, escalation, guards, limits, parameters, policies, resize, size, webhooks};
+use super::{addresses, escalation, guards, limits, parameters, policies, resize, webhooks};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::core::Core;
@@ -53,17 +54,20 @@ pub(super) fn commit(
     let (mut outcome, warnings) = update::prepare(rules, kind, change, Some(&author), allocator)?;
     let update = Update { core, call, served, old, target, dry_run };
     update.admit(&outcome, warnings)?;
+    let converter = Converter::of(call);
     if let update::Outcome::Store(new) = &mut outcome {
         if admitted.is_some() {
             webhooks::prune(served, new);
         }
+        // A charge counts, so the webhook's answers come before it.
+        converter.foresee(new)?;
         update.charge(new)?;
     }
-    let place = Place { renderer, key, stored, dry_run };
+    let place = Place { renderer, converter: &converter, key, stored, dry_run };
     match outcome {
-        update::Outcome::Unchanged => Ok(place.renew(core)),
+        update::Outcome::Unchanged => place.renew(core),
         update::Outcome::Store(new) => place.store(core, call, old, new),
-        update::Outcome::Delete(new) => Ok(place.clear(core, old, new)),
+        update::Outcome::Delete(new) => place.clear(core, old, new),
     }
 }
 
@@ -81,6 +85,7 @@ struct Update<'a> {
 /// changed in the meantime.
 struct Place<'a> {
     renderer: &'a Renderer,
+    converter: &'a Converter,
     key: &'a str,
     stored: &'a Arc<Stored>,
     dry_run: bool,
@@ -128,15 +133,20 @@ impl Update<'_> {
 
 impl Place<'_> {
     /// Keeps the object. A write that changes nothing still stores it in the newest form.
-    fn renew(&self, core: &Core) -> Option<Bytes> {
-        let Self { renderer, key, stored, dry_run } = *self;
+    fn renew(&self, core: &Core) -> Result<Option<Bytes>> {
+        let Self { renderer, converter, key, stored, dry_run } = *self;
         let served = renderer.served();
-        if dry_run || !served.is_outdated(stored) {
-            return Some(renderer.object(stored));
+        let present = converter.show(stored)?;
+        if dry_run || !served.has_other_form(stored) {
+            return Ok(Some(renderer.object(&present)));
         }
-        let encoded = served.encode(served.read(stored));
-        let committed = core.put(served.resource, key, Some(stored.revision), encoded);
-        committed.ok().map(|stored| renderer.object(&stored))
+        let encoded = converter.encode(served.read(&present))?;
+        if encoded.at(stored.revision).bytes() == stored.bytes() {
+            return Ok(Some(renderer.object(&present)));
+        }
+        let shown = converter.shown(&encoded)?;
+        let committed = core.put(served.resource, key, Some(stored.revision), encoded).ok();
+        committed.map(|stored| Ok(renderer.object(shown.stored(stored)?.as_ref()))).transpose()
     }
 
     /// Replaces the object.
@@ -147,33 +157,46 @@ impl Place<'_> {
         old: &Fields,
         new: Fields,
     ) -> Result<Option<Bytes>> {
-        let Self { renderer, key, stored, dry_run } = *self;
+        let Self { renderer, converter, key, stored, dry_run } = *self;
         let served = renderer.served();
         if dry_run {
-            return Ok(Some(renderer.object(&served.encode(new).at(stored.revision))));
+            let encoded = converter.encode(new)?;
+            let shown = converter.shown(&encoded)?;
+            return Ok(Some(renderer.object(&shown.encoded(&encoded)?.at(stored.revision))));
         }
         let reserved = addresses::reserve(core, served, Some(old), Some(&new));
         let issue = (served.home.issue)(old, &new);
-        let encoded = size::encode(served, call, new)?;
-        let committed = core.put(served.resource, key, Some(stored.revision), encoded);
-        Ok(committed.ok().map(|stored| {
+        let encoded = converter.encode_sized(call, new)?;
+        let shown = converter.shown(&encoded)?;
+        let committed = core.put(served.resource, key, Some(stored.revision), encoded).ok();
+        let answer = committed.map(|stored| {
             reserved.keep();
             count(core, issue);
-            renderer.object(&stored)
-        }))
+            Ok(renderer.object(shown.stored(stored)?.as_ref()))
+        });
+        answer.transpose()
     }
 
     /// Deletes the object. The reply is its last state, at the revision before that of the
     /// deletion.
-    fn clear(&self, core: &Core, old: &Fields, last: Fields) -> Option<Bytes> {
-        let Self { renderer, key, stored, dry_run } = *self;
+    fn clear(&self, core: &Core, old: &Fields, last: Fields) -> Result<Option<Bytes>> {
+        let Self { renderer, converter, key, stored, dry_run } = *self;
         let served = renderer.served();
+        converter.check_answered()?;
+        // The last state is not read from the storage.
+        let last = if converter.calls_webhook() {
+            served.kind.encode(last)
+        } else {
+            converter.encode(last)?
+        };
         if !dry_run {
             let reserved = addresses::reserve(core, served, Some(old), None);
-            core.delete(served.resource, key, stored.revision).ok()?;
+            if core.delete(served.resource, key, stored.revision).is_err() {
+                return Ok(None);
+            }
             reserved.keep();
         }
-        Some(renderer.object(&served.encode(last).at(stored.revision)))
+        Ok(Some(renderer.object(&last.at(stored.revision))))
     }
 }
 

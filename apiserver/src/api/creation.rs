@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::addresses::Reserved;
+use super::conversion::Converter;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::warnings::warnings_of;
 use super::write::Write;
 use super::{
-    addresses, escalation, guards, limits, parameters, policies, roles, service_accounts, size,
-    webhooks,
+    addresses, escalation, guards, limits, parameters, policies, roles, service_accounts, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::meta_text;
@@ -45,6 +45,7 @@ struct Creation<'a> {
     object: &'a Fields,
     new: &'a New,
     renderer: &'a Renderer,
+    converter: Converter,
 }
 
 /// Creates an object. Returns `None` if this is an upsert, and another request has created the
@@ -59,7 +60,8 @@ pub(super) fn create_object(
     let (renderer, form) = Renderer::of_write(core, call);
     check_definition(core, served, object)?;
     escalation::check(core, call, object, None)?;
-    let creation = Creation { core, call, object, new, renderer: &renderer };
+    let converter = Converter::of(call);
+    let creation = Creation { core, call, object, new, renderer: &renderer, converter };
     let generated = meta_text(object, "name").is_empty();
     let mut name = String::new();
     for attempt in 0..NAME_ATTEMPTS {
@@ -69,6 +71,8 @@ pub(super) fn create_object(
         meta_text(&prepared, "name").clone_into(&mut name);
         // Admission comes before the name is known to be free, and once.
         if attempt == 0 {
+            // A charge counts, so the webhook's answers come before it.
+            creation.converter.foresee(&prepared)?;
             quota::charge(core, &Charged::creation(served, &prepared, new.dry_run))?;
         }
         if let Some(body) = creation.store(&name, prepared)? {
@@ -103,7 +107,7 @@ impl Creation<'_> {
     fn prepare(&self, attempt: usize, allocations: Option<&Allocations>) -> Result<Fields> {
         let Self { core, call, object, new, .. } = *self;
         let (served, dry_run) = (&call.target.served, new.dry_run);
-        let Drawn { uid, suffix } = draw(core, call, attempt);
+        let Drawn { uid, suffix } = self.draw(attempt);
         let system = SystemMetadata {
             now: call.conversation.time(core.clock.now()),
             uid,
@@ -129,7 +133,7 @@ impl Creation<'_> {
     /// Stores an object with its addresses. Returns the body of the reply, or `None` if the name is
     /// taken.
     fn store(&self, name: &str, prepared: Fields) -> Result<Option<Bytes>> {
-        let Self { core, call, new: New { dry_run, .. }, .. } = *self;
+        let Self { core, call, new: New { dry_run, .. }, converter, .. } = self;
         let served = &call.target.served;
         let key = served.home.key(call.namespace(), name);
         // A dry run does not reach the storage, which finds out whether a name is taken. A create
@@ -138,8 +142,11 @@ impl Creation<'_> {
         let is_free = !must_look || core.get(served.resource, &key).is_none();
         let is_reserved = is_free && !dry_run;
         let reserved = is_reserved.then(|| addresses::reserve(core, served, None, Some(&prepared)));
-        let encoded =
-            if *dry_run { served.encode(prepared) } else { size::encode(served, call, prepared)? };
+        let encoded = if *dry_run {
+            converter.encode(prepared)?
+        } else {
+            converter.encode_sized(call, prepared)?
+        };
         let body = self.fill(&key, encoded, is_free)?;
         if body.is_some() {
             reserved.into_iter().for_each(Reserved::keep);
@@ -151,11 +158,13 @@ impl Creation<'_> {
     /// `None` if the key is taken. `is_free` is false if it is known to be.
     fn fill(&self, key: &str, encoded: Encoded, is_free: bool) -> Result<Option<Bytes>> {
         let version = self.new.version(self.object);
+        let shown = self.converter.shown(&encoded)?;
         if self.new.dry_run {
             // A dry run does not reach the storage, which refuses or sets a version.
+            let encoded = shown.encoded(&encoded)?;
             return Ok(is_free.then(|| match version {
                 Some(version) => self.renderer.object(&encoded.at(version)),
-                None => self.renderer.dry_run_object(&encoded),
+                None => self.renderer.dry_run_object(encoded),
             }));
         }
         if version.is_some_and(|version| version != 0) {
@@ -166,7 +175,16 @@ impl Creation<'_> {
             return Ok(None);
         }
         let stored = self.core.put(self.call.target.served.resource, key, None, encoded).ok();
-        Ok(stored.map(|stored| self.renderer.object(&stored)))
+        stored.map(|stored| Ok(self.renderer.object(shown.stored(stored)?.as_ref()))).transpose()
+    }
+
+    /// Draws the random values of a new object, which stay the same when a webhook stops the
+    /// create.
+    fn draw(&self, attempt: usize) -> Drawn {
+        let Self { core, call, .. } = *self;
+        let draw = || Drawn { uid: core.chance.uid(), suffix: core.chance.name_suffix() };
+        let may_stop = core.webhooks().is_some() || self.converter.calls_webhook();
+        if may_stop { call.conversation.drawn(attempt, draw) } else { draw() }
     }
 }
 
@@ -193,12 +211,6 @@ fn taken(core: &Core, served: &Served, object: &Fields, (key, name): (&str, &str
         return Failure::already_exists(&served.kind, name, terminating);
     }
     Failure::generated_name_taken(&served.kind, name, terminating)
-}
-
-/// Draws the random values of a new object, which stay the same when a webhook stops the create.
-fn draw(core: &Core, call: &ApiCall, attempt: usize) -> Drawn {
-    let draw = || Drawn { uid: core.chance.uid(), suffix: core.chance.name_suffix() };
-    if core.webhooks().is_some() { call.conversation.drawn(attempt, draw) } else { draw() }
 }
 
 /// Applies the admission that checks a complete object.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::conversion::Converter;
 use super::delete::delete_object;
 use super::kept_objects;
 use super::managers::server_manager;
@@ -239,11 +240,12 @@ fn clean_up(core: &Core, served: &Served, stored: &Arc<Stored>, definition: &Fie
 /// Deletes all objects of a kind; returns whether none is left.
 fn delete_objects(core: &Core, served: &Served) -> bool {
     let objects = core.read(|storage| storage.objects(served.resource).clone());
+    let converter = Converter::without_webhook(served);
     for (key, stored) in objects.iter().filter(|(_, stored)| !stored.selectable.terminating) {
         // An object that a client deletes at the same time is gone as well.
         let options = DeleteOptions::default();
         let named = (&**key, &*stored.selectable.name);
-        drop(delete_object(core, served, named, &options, &|_| Ok(())));
+        drop(delete_object(core, &converter, named, &options, &|_| Ok(())));
     }
     core.read(|storage| storage.objects(served.resource).is_empty())
 }

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::conversion::Converter;
 use super::list_options::ListOptions;
 use super::policies::{self, Admit};
 use super::removal::{Deleted, remove};
@@ -10,7 +11,6 @@ use super::{addresses, list, roles, webhooks};
 use crate::admission::delete::{DeleteOptions, IGNORE_READ_ERRORS};
 use crate::core::Core;
 use crate::fields::Fields;
-use crate::kinds::Served;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::status::{self, Cause, Failure, Result};
@@ -28,7 +28,8 @@ pub(super) fn delete(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     call.warnings.extend(options.warning(&served.home));
     let key = served.kind.key(call.namespace(), name);
     let admit = |old: &Fields| policies::check_delete(core, call, old, (name, &options));
-    let deleted = delete_object(core, served, (&key, name), &options, &admit)?;
+    let converter = Converter::of(call);
+    let deleted = delete_object(core, &converter, (&key, name), &options, &admit)?;
     answer(core, call, &deleted, (name, &options))
 }
 
@@ -88,16 +89,16 @@ fn answer(
 /// Deletes an object that `admit` accepts, and releases its addresses.
 pub(super) fn delete_object(
     core: &Core,
-    served: &Served,
+    converter: &Converter,
     named: (&str, &str),
     options: &DeleteOptions,
     admit: Admit<'_>,
 ) -> Result<Deleted> {
-    let deleted = remove(core, served, named, options, admit)?;
+    let deleted = remove(core, converter, named, options, admit)?;
     if let Deleted::Gone(last) = &deleted
         && !options.is_dry_run()
     {
-        addresses::release(core, served, last);
+        addresses::release(core, converter.served(), last);
     }
     Ok(deleted)
 }
@@ -115,13 +116,14 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
         return Err(Failure::invalid_options("DeleteOptions", &[cause]));
     }
     let (metadata, items) = list::select(core, call, listed).await?;
+    let converter = Converter::of(call);
     for item in &items {
         let selectable = &item.selectable;
         let key = served.kind.key(&selectable.namespace, &selectable.name);
         // The request names no object.
         let admit = |old: &Fields| policies::check_delete(core, call, old, ("", &options));
         let names = (&*key, &*selectable.name);
-        let delete = || delete_object(core, served, names, &options, &admit);
+        let delete = || delete_object(core, &converter, names, &options, &admit);
         let deleted = webhooks::replay(core, (&call.conversation, &call.params), delete).await;
         call.conversation.forget();
         match deleted {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::conversion::Converter;
 use super::delete::delete_object;
 use super::managers::server_manager;
 use crate::admission::delete::{self, DeleteOptions};
@@ -109,7 +110,8 @@ impl Eviction<'_> {
         // As on the real server, wrong options fail after the pod is counted and marked.
         options.check()?;
         // The eviction itself was admitted.
-        delete_object(self.core, self.served, (self.key, self.name), &options, &|_| Ok(()))?;
+        let converter = Converter::without_webhook(self.served);
+        delete_object(self.core, &converter, (self.key, self.name), &options, &|_| Ok(()))?;
         Ok(true)
     }
 

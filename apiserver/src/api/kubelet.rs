@@ -1,5 +1,7 @@
 //! Requests that the real server sends on, to a kubelet or to pods. There are none.
 
+use std::sync::Arc;
+
 use homeostat_core::go_quote;
 use homeostat_faults::{RequestInfo, Verb};
 use http::Uri;
@@ -18,7 +20,7 @@ use crate::webhooks::Conversation;
 /// Returns the reply to a request that needs a kubelet or a pod that answers. The checks before
 /// that are the real server's.
 pub(crate) async fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &Uri) -> Reply {
-    let conversation = Conversation::default();
+    let conversation = Arc::<Conversation>::default();
     // The client does not limit the time: a stream may last for long.
     let params = Params::default();
     let reply = || Ok(answer_once(core, (user, info, uri), &conversation));
@@ -30,7 +32,7 @@ pub(crate) async fn answer(core: &Core, user: &User, info: &RequestInfo, uri: &U
 fn answer_once(
     core: &Core,
     (user, info, uri): (&User, &RequestInfo, &Uri),
-    conversation: &Conversation,
+    conversation: &Arc<Conversation>,
 ) -> Reply {
     let name = info.name.as_deref().unwrap_or_default();
     let subresource = info.subresource.as_deref().unwrap_or_default();
@@ -75,7 +77,7 @@ fn proxy(core: &Core, info: &RequestInfo) -> Result<()> {
 fn stream(
     core: &Core,
     (user, info, params): (&User, &RequestInfo, &Params),
-    conversation: &Conversation,
+    conversation: &Arc<Conversation>,
 ) -> Result<()> {
     if !matches!(info.verb, Verb::Get | Verb::Create) {
         return Err(Failure::method_unknown());

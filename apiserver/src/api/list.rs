@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::list_options::ListOptions;
 use super::read::parse_version;
 use super::renderer::Renderer;
+use super::shown;
 use super::token::Token;
 use crate::core::Core;
 use crate::kinds::Kind;
@@ -56,7 +57,7 @@ pub(super) async fn list(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
     let (revision, objects) = request.state(core, call)?;
     // The real server looks at the form of the reply once it has the list.
     let renderer = Renderer::of_list(core, call)?;
-    let page = request.page(revision, &objects);
+    let page = request.shown_page(core, call, (revision, &objects)).await?;
     if page.next.is_some() {
         core.pin(served.resource, revision, &objects);
     }
@@ -73,7 +74,7 @@ pub(super) async fn select(
     let request = Request::parse(call, options)?;
     request.wait_for_revision(core, call).await?;
     let (revision, objects) = request.state(core, call)?;
-    let page = request.page(revision, &objects);
+    let page = request.shown_page(core, call, (revision, &objects)).await?;
     Ok((page.metadata(&call.target.served.kind), page.items))
 }
 
@@ -158,14 +159,44 @@ impl Request {
         failure
     }
 
-    fn page(&self, revision: u64, objects: &Objects) -> Page {
+    /// Returns the page with its objects in the version of the request. Selectors match what the
+    /// client sees.
+    async fn shown_page(
+        &self,
+        core: &Core,
+        call: &ApiCall,
+        (revision, objects): (u64, &Objects),
+    ) -> Result<Page> {
+        let served = &call.target.served;
+        if !served.has_webhook() {
+            return Ok(self.page(revision, objects));
+        }
+        if self.selector.matches_everything() {
+            let mut page = self.page(revision, objects);
+            page.items = shown::list(core, served, &page.items).await?;
+            return Ok(page);
+        }
+        let scope = self.rest(objects).map(|(key, object)| (key.clone(), Arc::clone(object)));
+        let (keys, objects): (Vec<_>, Vec<_>) = scope.unzip();
+        let shown = shown::list(core, served, &objects).await?;
+        Ok(self.page(revision, &keys.into_iter().zip(shown).collect()))
+    }
+
+    /// Returns the objects in the scope of the list from its start on.
+    fn rest<'a>(
+        &'a self,
+        objects: &'a Objects,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Stored>)> {
         let start = match &self.start {
             Some(token) => format!("{}{}", self.prefix, token.start_key()),
             None => self.prefix.clone(),
         };
-        let mut left = objects
-            .range(Arc::<str>::from(start)..)
-            .take_while(|(key, _)| key.starts_with(&self.prefix));
+        let rest = objects.range(Arc::<str>::from(start)..);
+        rest.take_while(|(key, _)| key.starts_with(&self.prefix))
+    }
+
+    fn page(&self, revision: u64, objects: &Objects) -> Page {
+        let mut left = self.rest(objects);
         let mut items: Vec<Arc<Stored>> = Vec::new();
         let mut last = None;
         for (key, object) in left.by_ref() {

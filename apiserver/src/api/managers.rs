@@ -1,6 +1,9 @@
 //! The managers of fields that `managedFields` records: the client of a request, and the server.
 
-use crate::admission::field_manager::FieldManager;
+use std::sync::Arc;
+
+use super::conversion::Converter;
+use crate::admission::field_manager::{Converter as ConvertVersions, FieldManager};
 use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
@@ -16,7 +19,14 @@ pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
         subresource: call.target.info.subresource.clone().unwrap_or_default(),
         target: target_of(call),
         now: rfc3339(call.conversation.time(core.clock.now())),
+        converter: converter(call),
     }
+}
+
+/// Returns the converter of the request's objects, if a webhook converts them.
+fn converter(call: &ApiCall) -> Option<Arc<ConvertVersions>> {
+    let converter = Converter::of(call);
+    converter.calls_webhook().then(|| Arc::new(converter) as Arc<ConvertVersions>)
 }
 
 /// Returns the part of the object that a request writes.
@@ -38,5 +48,6 @@ pub(super) fn server_manager(core: &Core, target: Target) -> FieldManager {
         subresource: subresource.to_owned(),
         target,
         now: rfc3339(core.clock.now()),
+        converter: None,
     }
 }

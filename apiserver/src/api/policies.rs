@@ -150,7 +150,7 @@ pub(super) fn check_connect(
     user: &User,
     info: &RequestInfo,
     (params, path): (&Params, &str),
-    conversation: &Conversation,
+    conversation: &Arc<Conversation>,
 ) -> Result<()> {
     let Some(plugins) = Plugins::of(core) else { return Ok(()) };
     let subresource = info.subresource.as_deref().unwrap_or_default();
@@ -182,7 +182,7 @@ struct Asking<'a> {
     core: &'a Core,
     /// The kind of the request's object; `None` for an object that is not stored.
     served: Option<&'a Served>,
-    conversation: &'a Conversation,
+    conversation: &'a Arc<Conversation>,
     warn: &'a dyn Fn(String),
 }
 
@@ -246,7 +246,7 @@ impl Plugins {
         [of_policies, of_webhooks]: &mut [Reinvocation; 2],
     ) -> Result<()> {
         if let Some(policies) = &self.mutating {
-            let world = CoreWorld::new(asking.core, asking.served, request.user);
+            let world = CoreWorld::new(asking, request.user);
             let mutation = Mutation { policies, world: &world, codec: &world };
             mutation.pass(request, of_policies)?;
         }
@@ -270,7 +270,7 @@ impl Plugins {
 
     fn check_with(&self, asking: &Asking<'_>, request: &Attributes<'_>) -> Result<()> {
         if let Some(policies) = &self.policies {
-            let world = CoreWorld::new(asking.core, asking.served, request.user);
+            let world = CoreWorld::new(asking, request.user);
             let Outcome { denial, warnings, enforcements } = decide(policies, request, &world);
             warnings.into_iter().for_each(asking.warn);
             for Enforcement { policy, binding, action, error } in enforcements {
@@ -288,13 +288,12 @@ impl Plugins {
 
 impl Asking<'_> {
     fn ask<T>(&self, webhooks: &Webhooks, user: &User, ask: impl FnOnce(Admission<'_>) -> T) -> T {
-        let world = CoreWorld::new(self.core, self.served, user);
+        let world = CoreWorld::new(self, user);
         ask(Admission {
             webhooks,
             world: &world,
             codec: &world,
             conversation: self.conversation,
-            uid: &|| self.core.chance.review_id(),
             warn: self.warn,
         })
     }
@@ -305,6 +304,7 @@ fn refusal(request: &Attributes<'_>, denial: Denial) -> Failure {
         Denial::NoNamespace(name) => {
             return Failure::not_found(ResourceName::built_in("", "namespaces"), &name);
         }
+        Denial::Unconverted(why) => return Failure::internal_error(&why),
         Denial::Refused { name, message, reason } => (name, message, reason),
     };
     let (code, reason) = match reason.as_deref() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use homeostat_core::go_quote;
 
 use super::renderer::Renderer;
+use super::shown;
 use crate::core::Core;
 use crate::go_json::{GoInteger, parse_integer};
 use crate::reply::Reply;
@@ -27,7 +28,10 @@ pub(super) async fn get(core: &Arc<Core>, call: &ApiCall, name: &str) -> Result<
     let from_cache = !version.is_empty();
     match core.get_visible(served.resource, &key, &call.client_view, from_cache) {
         // The real server looks at the form of the reply once it has the object.
-        Some(stored) => Ok(Reply::ok(Renderer::of_object(core, call)?.object(&stored))),
+        Some(stored) => {
+            let stored = shown::object(core, call, stored).await?;
+            Ok(Reply::ok(Renderer::of_object(core, call)?.object(&stored)))
+        }
         None => Err(Failure::not_found(&served.kind, name)),
     }
 }

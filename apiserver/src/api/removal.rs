@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::conversion::Converter;
 use super::policies::Admit;
 use crate::admission::delete::{self, DeleteOptions};
 use crate::core::Core;
-use crate::kinds::Served;
 use crate::object::Stored;
 use crate::status::{Failure, Result};
 
@@ -18,28 +18,29 @@ pub(super) enum Deleted {
 /// Removes an object that `admit` accepts. Objects that the server has made for it stay.
 pub(super) fn remove(
     core: &Core,
-    served: &Served,
+    converter: &Converter,
     (key, name): (&str, &str),
     options: &DeleteOptions,
     admit: Admit<'_>,
 ) -> Result<Deleted> {
     let dry_run = options.is_dry_run();
+    let served = converter.served();
     let resource = served.resource;
     loop {
         let Some(stored) = core.get(resource, key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = core.fields(served, &stored);
+        let old = converter.read_fields(core, &stored)?;
         delete::check_preconditions(&served.kind, &old, options)?;
         let revision = stored.revision;
-        let outcome = delete::prepare(&served.home, &old, options, core.clock.now());
+        let outcome = delete::prepare(&served.home, &old, options, converter.time(core));
         // A graceful deletion that goes on already is not asked for again.
         let goes_on = matches!(outcome, delete::Outcome::Pending) && served.home.grace.is_some();
         if !goes_on {
             admit(&old)?;
         }
         match outcome {
-            delete::Outcome::Pending => return Ok(Deleted::Waiting(stored)),
+            delete::Outcome::Pending => return Ok(Deleted::Waiting(converter.show(&stored)?)),
             delete::Outcome::Delete if dry_run => return Ok(Deleted::Gone(stored)),
             delete::Outcome::Delete => {
                 if let Ok(last) = core.delete(resource, key, revision) {
@@ -49,23 +50,25 @@ pub(super) fn remove(
             delete::Outcome::MarkAndDelete(new) if !dry_run => {
                 // Two writes, and two events. If the second one conflicts, the next round sees the
                 // mark.
-                let marked = core.put(resource, key, Some(revision), served.encode(new));
+                let marked = core.put(resource, key, Some(revision), converter.encode(new)?);
                 let Ok(marked) = marked else { continue };
                 if let Ok(last) = core.delete(resource, key, marked.revision) {
                     return Ok(Deleted::Gone(last));
                 }
             }
             delete::Outcome::MarkAndDelete(new) => {
-                let marked = served.encode(new).at(revision);
+                let marked = converter.encode(new)?.at(revision);
                 return Ok(Deleted::Gone(Arc::new(marked)));
             }
             delete::Outcome::Store(new) => {
-                let encoded = served.encode(new);
+                let encoded = converter.encode(new)?;
+                let shown = converter.shown(&encoded)?;
                 if dry_run {
-                    return Ok(Deleted::Waiting(Arc::new(encoded.at(revision))));
+                    let shown = shown.encoded(&encoded)?;
+                    return Ok(Deleted::Waiting(Arc::new(shown.at(revision))));
                 }
                 if let Ok(stored) = core.put(resource, key, Some(revision), encoded) {
-                    return Ok(Deleted::Waiting(stored));
+                    return Ok(Deleted::Waiting(shown.stored(stored)?));
                 }
             }
         }

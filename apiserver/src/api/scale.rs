@@ -7,10 +7,11 @@ use http::Method;
 use serde_json::{Value, json};
 
 use super::commit::{Replacement, commit};
+use super::conversion::Converter;
 use super::managers::field_manager;
 use super::patched::{self, Patch, check_identity};
 use super::renderer::Renderer;
-use super::{applied, read, webhooks};
+use super::{applied, read, shown, webhooks};
 use crate::admission::field_manager::Scaled;
 use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
@@ -80,6 +81,7 @@ async fn get(
     let Some(stored) = stored else {
         return Err(Failure::not_found(&served.kind, name));
     };
+    let stored = shown::object(core, call, stored).await?;
     let object = served.read(&stored);
     check_readable(call, scale, &object)?;
     if served.kind.definition.is_some() && !scale.is_stated(&object) {
@@ -112,11 +114,12 @@ fn write(
     let served = &call.target.served;
     let key = served.kind.key(call.namespace(), name);
     let manager = field_manager(core, call);
+    let converter = Converter::of(call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = core.fields(served, &stored);
+        let old = converter.fields(core, &stored)?;
         check_readable(call, scale, &old)?;
         let live = live(served.kind.definition.is_some(), scale, &old);
         let requested = match format {
@@ -129,7 +132,7 @@ fn write(
         let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
         let kind = &*served.kind;
-        let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
+        let scaled = Scaled { kind, object: &old, live: &live };
         let owners = manager.update_scale(&scaled, &scale.read(&new));
         let owners = &owners.map_or(Ownership::Kept, Ownership::Known);
         let change = Change { old: &old, new, target: Target::Object, owners };
@@ -172,16 +175,17 @@ fn apply(
     let key = served.kind.key(call.namespace(), name);
     let config = applied::configuration(call, options.write.validation)?;
     let manager = field_manager(core, call);
+    let converter = Converter::of(call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
         applied::check_configuration(&config, API_VERSION, KIND)?;
-        let old = core.fields(served, &stored);
+        let old = converter.fields(core, &stored)?;
         check_readable(call, scale, &old)?;
         let live = scale.read(&old);
         let kind = &*served.kind;
-        let scaled = Scaled { kind, object: &old, replicas: &scale.wanted, live: &live };
+        let scaled = Scaled { kind, object: &old, live: &live };
         let applied = manager
             .apply_scale(&scaled, &config, options.force)
             .map_err(|error| applied::failure(&error, Some(&live), &config))?;

@@ -39,6 +39,7 @@ pub(super) fn try_store(core: &Core, served: &Served, object: &Value) -> Result<
         subresource: String::new(),
         target: Target::Object,
         now: rfc3339(now),
+        converter: None,
     });
     let (uid, author) = (core.chance.uid(), core.access.admin());
     let allocations = core.allocations(served);

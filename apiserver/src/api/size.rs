@@ -16,13 +16,18 @@ const MAX_OBJECT: usize = 1_572_864;
 /// # Errors
 ///
 /// Fails with 500 if the object is still too large. After an apply the owners are needed.
-pub(super) fn encode(served: &Served, call: &ApiCall, object: Fields) -> Result<Encoded> {
-    let encoded = served.encode(object);
+pub(super) fn limited(
+    served: &Served,
+    call: &ApiCall,
+    object: Fields,
+    encode: &dyn Fn(Fields) -> Result<Encoded>,
+) -> Result<Encoded> {
+    let encoded = encode(object)?;
     if !is_too_large(served, &encoded) {
         return Ok(encoded);
     }
     if call.content_type() != media::APPLY {
-        let encoded = served.encode(without_owners(encoded.object()));
+        let encoded = encode(without_owners(encoded.object()))?;
         if !is_too_large(served, &encoded) {
             return Ok(encoded);
         }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::applied;
 use super::commit::{Replacement, commit};
+use super::conversion::Converter;
 use super::create::{check_namespace, mutate};
 use super::creation::{New, create_object};
 use super::managers::{field_manager, target_of};
@@ -29,6 +30,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let target = target_of(call);
     let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
+    let converter = Converter::of(call);
     loop {
         // Decoded again after a conflict, which is rare: a copy would cost every request.
         let mut body = call.object(&core.kinds(), options.validation)?;
@@ -42,7 +44,7 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
                 None => continue,
             }
         };
-        let old = core.fields(served, &stored);
+        let old = converter.fields(core, &stored)?;
         update::check_version(&served.kind, &old, &body, true)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
@@ -82,11 +84,12 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let target = target_of(call);
     let owners = &Ownership::Tracked(field_manager(core, call));
     let key = served.kind.key(call.namespace(), name);
+    let converter = Converter::of(call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
-        let old = core.fields(served, &stored);
+        let old = converter.fields(core, &stored)?;
         let seen = || {
             let mut seen = Fields::clone(&old);
             patched::ready_owners(call, format.0, &mut seen);

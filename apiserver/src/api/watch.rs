@@ -160,7 +160,7 @@ impl Watch {
         if is_legacy_watch(params) || params.flag("sendInitialEvents") {
             let wanted = version.unwrap_or(0);
             self.core.wait_for_revision(wanted, &call.client_view).await?;
-            self.list();
+            self.list().await?;
             self.marks_initial_end = self.wants_bookmarks;
             return Ok(());
         }
@@ -170,7 +170,7 @@ impl Watch {
                 self.start_at_the_present();
             }
             // It is 0 in other digits.
-            None | Some(0) => self.list(),
+            None | Some(0) => self.list().await?,
             Some(revision) => {
                 self.revision = revision;
                 let resource = self.renderer.served().resource;
@@ -194,7 +194,7 @@ impl Watch {
             tokio::pin!(changed);
             // Registers before it checks, so that no change is missed in between.
             changed.as_mut().enable();
-            let chunk = self.next_changes()?;
+            let chunk = self.next_changes().await?;
             if !chunk.is_empty() {
                 return Some(chunk);
             }
@@ -257,12 +257,13 @@ impl Watch {
     }
 
     /// Returns the events of the new changes, or `None` if the history no longer has all of them.
-    fn next_changes(&mut self) -> Option<Bytes> {
+    async fn next_changes(&mut self) -> Option<Bytes> {
         if self.ended.is_cancelled() || Instant::now() >= self.deadline {
             return None;
         }
         let core = Arc::clone(&self.core);
-        let events = core.read(|storage| self.take_changes(storage))?;
+        let changes = core.read(|storage| self.take_changes(storage))?;
+        let events = self.events(changes).await?;
         self.renderer.refresh(&core);
         let mut chunk = Vec::new();
         for (kind, object) in events {

@@ -3,20 +3,21 @@
 use std::time::Duration;
 
 use homeostat_core::go_quote;
-use homeostat_schema::{ManagedFields, PathElement};
+use homeostat_schema::ManagedFields;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::limits;
 use super::managers::field_manager;
 use super::policies::{Plugins, asked};
+use crate::admission::field_manager::replicas_path;
 use crate::admission::owners::{Admitted, Ownership};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::admission::{create, meta_text, metadata, metadata_mut};
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
-use crate::kinds::{Scale, Served};
+use crate::kinds::{Kind, Scale, Served};
 use crate::policies::{Attributes, GroupKind, Operation};
 use crate::request::ApiCall;
 use crate::request::decode::check_same_namespace;
@@ -25,7 +26,7 @@ use crate::status::{Failure, Result};
 use crate::webhooks::{Answered, Conversation};
 
 /// The longest time of a write (`requestTimeoutUpperBound` of the real server's handlers).
-const LONGEST: Duration = Duration::from_secs(34);
+pub(super) const LONGEST: Duration = Duration::from_secs(34);
 
 /// Carries out a part of a request that may stop at a webhook: calls the webhook, and carries out
 /// the part again, until it does not stop.
@@ -39,6 +40,17 @@ pub(super) async fn replay<T>(
     (conversation, params): (&Conversation, &Params),
     part: impl Fn() -> Result<T>,
 ) -> Result<T> {
+    let limit = params.time_limit().map_or(LONGEST, |limit| limit.min(LONGEST));
+    replay_within(core, conversation, limit, part).await
+}
+
+/// Carries out a part of a request as [`replay`] does. `limit` is the time that webhooks learn of.
+pub(super) async fn replay_within<T>(
+    core: &Core,
+    conversation: &Conversation,
+    limit: Duration,
+    part: impl Fn() -> Result<T>,
+) -> Result<T> {
     loop {
         let result = part();
         let open = conversation.take_open();
@@ -48,10 +60,11 @@ pub(super) async fn replay<T>(
         // The time of the client ends the request elsewhere. Webhooks learn how much is left.
         let now = Instant::now();
         let start = conversation.start(now);
-        let limit = params.time_limit().map_or(LONGEST, |limit| limit.min(LONGEST));
         let left = limit.saturating_sub(now - start);
         let unreachable = |namespace: &str, name: &str, port| service(core, namespace, name, port);
-        let asked = open.into_iter().map(async |question| {
+        let open = open.into_iter();
+        let open = open.map(|question| question.with_uid(core.chance.review_id()));
+        let asked = open.map(async |question| {
             let answer = core.webhook_client.ask(&question, left, unreachable).await;
             (question, Answered { answer, time: now.elapsed() })
         });
@@ -202,7 +215,7 @@ fn shown_states(
     let shown = |object: &Fields| Value::Object(scale.read(&asked::fields(served, object)));
     let (mut new, mut old) = (shown(&new), shown(change.old));
     let now = field_manager(core, call).now;
-    show_scale_owners((&mut new, &mut old), change, &scale.wanted, &now);
+    show_scale_owners((&mut new, &mut old), change, &served.kind, &now);
     (new, old)
 }
 
@@ -215,7 +228,7 @@ fn packed_owners(object: &Fields) -> &str {
 fn show_scale_owners(
     (new, old): (&mut Value, &mut Value),
     change: &Change<'_>,
-    replicas: &str,
+    kind: &Kind,
     now: &str,
 ) {
     let before = ManagedFields::from_json(packed_owners(change.old));
@@ -223,15 +236,15 @@ fn show_scale_owners(
         Ownership::Known(owners) => owners,
         _ => &before,
     };
-    set_scale_owners(new, after, replicas);
+    set_scale_owners(new, after, kind);
     set_times(new, now);
-    set_scale_owners(old, &before, replicas);
+    set_scale_owners(old, &before, kind);
 }
 
-fn set_scale_owners(scale: &mut Value, owners: &ManagedFields, replicas: &str) {
-    let path: Vec<PathElement> = replicas.split('.').map(PathElement::field).collect();
-    if let (Value::Object(scale), owners) = (scale, owners.of_scale(&path).encode()) {
-        set_owners(scale, owners);
+fn set_scale_owners(scale: &mut Value, owners: &ManagedFields, kind: &Kind) {
+    let owners = owners.of_scale(&|version| replicas_path(kind, version));
+    if let Value::Object(scale) = scale {
+        set_owners(scale, owners.encode());
     }
 }
 

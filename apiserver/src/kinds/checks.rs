@@ -10,7 +10,7 @@ pub(crate) mod attachments;
 pub(crate) mod autoscaling;
 pub(crate) mod certificates;
 mod claim_updates;
-mod client_config;
+pub(crate) mod client_config;
 mod conditions;
 pub(crate) mod config_data;
 mod container;

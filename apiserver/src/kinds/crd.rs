@@ -2,6 +2,7 @@
 
 mod attributes;
 pub(crate) mod conditions;
+mod conversion;
 pub(crate) mod names_in_use;
 mod schemas;
 pub(crate) mod steps;
@@ -27,12 +28,7 @@ pub(super) fn derive(definition: &mut Fields) {
         if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
             derive_names(names);
         }
-        if spec.get("conversion").is_none_or(Value::is_null) {
-            spec.insert("conversion".to_owned(), json!({"strategy": "None"}));
-        }
-        if let Some(conversion) = spec.get_mut("conversion").and_then(Value::as_object_mut) {
-            drop_empty_webhook(conversion);
-        }
+        conversion::derive(spec);
         schemas::tidy(spec);
     }
     let stored = read_path(definition, "status.storedVersions").and_then(Value::as_array);
@@ -59,16 +55,6 @@ pub(super) fn record_storage(definition: &mut Fields) {
         _ => {
             status.insert("storedVersions".to_owned(), json!([name]));
         }
-    }
-}
-
-/// Drops a webhook without members: the real server keeps its members, not the webhook.
-fn drop_empty_webhook(conversion: &mut Fields) {
-    let webhook = conversion.get("webhook");
-    let is_given = |value: &Value| !value.is_null() && *value != json!([]);
-    let has = |name| webhook.and_then(|webhook| webhook.get(name)).is_some_and(is_given);
-    if !has("clientConfig") && !has("conversionReviewVersions") {
-        conversion.remove("webhook");
     }
 }
 
@@ -162,26 +148,5 @@ impl Approval {
             "protected groups must have approval annotation \"{APPROVED}\" with either a URL or a \
              reason starting with \"unapproved\", {HELP}"
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn webhook_without_members_is_dropped() {
-        let derived = |webhook: Value| {
-            let conversion = json!({"strategy": "None", "webhook": webhook});
-            let mut definition = json!({"spec": {"conversion": conversion}});
-            derive(definition.as_object_mut().unwrap());
-            definition["spec"]["conversion"].get("webhook").cloned()
-        };
-        assert_eq!(derived(json!({})), None);
-        assert_eq!(derived(json!({"clientConfig": null, "conversionReviewVersions": null})), None);
-        assert_eq!(derived(json!({"conversionReviewVersions": []})), None);
-        for kept in [json!({"clientConfig": {}}), json!({"conversionReviewVersions": ["v1"]})] {
-            assert_eq!(derived(kept.clone()), Some(kept));
-        }
     }
 }

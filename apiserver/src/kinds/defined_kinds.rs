@@ -32,6 +32,15 @@ struct Spec {
     group: String,
     scope: String,
     versions: Vec<Version>,
+    #[serde(default)]
+    conversion: Conversion,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Conversion {
+    strategy: String,
+    webhook: Value,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -112,7 +121,9 @@ impl DefinedKinds {
         let family = Arc::new(Family {
             schemas: schemas.collect(),
             selectable: spec.versions.iter().flat_map(Version::selectable).collect(),
+            replicas: spec.replicas(),
             retired: CancellationToken::new(),
+            webhook: spec.conversion.webhook(),
         });
         let rows = spec.versions.iter().zip(&family.schemas).map(|(version, schema)| {
             let definition = version.definition(&spec, &names, schema, &family);
@@ -124,6 +135,28 @@ impl DefinedKinds {
         let rows = rows.into_iter().map(|(kind, served, _)| (kind, served)).collect();
         let retired = family.retired.clone();
         Some(Self { group: spec.group, plural: names.plural, rows, home, retired })
+    }
+}
+
+// === impl Spec ===
+
+impl Spec {
+    /// Returns the apiVersion of each version with a scale, and the path of its replicas.
+    fn replicas(&self) -> Vec<(String, String)> {
+        let scaled = self.versions.iter().filter_map(|version| {
+            let scale = version.subresources.scale.as_ref()?;
+            Some((format!("{}/{}", self.group, version.name), path_of(&scale.wanted)))
+        });
+        scaled.collect()
+    }
+}
+
+// === impl Conversion ===
+
+impl Conversion {
+    /// Returns the webhook; `None` if it is not called.
+    fn webhook(&self) -> Option<Value> {
+        (self.strategy == "Webhook").then(|| self.webhook.clone())
     }
 }
 

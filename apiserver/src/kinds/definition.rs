@@ -40,7 +40,12 @@ pub(super) struct Family {
     pub(super) schemas: Vec<(String, Schema)>,
     /// The paths of the selectable fields of all versions.
     pub(super) selectable: Vec<String>,
+    /// The apiVersion of each version with a scale, and the path of its replicas.
+    pub(super) replicas: Vec<(String, String)>,
     pub(super) retired: CancellationToken,
+    /// The webhook that converts objects, as the definition describes it; `None` if they differ in
+    /// their `apiVersion` alone.
+    pub(super) webhook: Option<Value>,
 }
 
 /// The names of a defined kind.
@@ -117,12 +122,39 @@ impl Definition {
     /// Changes a stored object, which may be of another version or an earlier schema, to what this
     /// version shows of it.
     pub(crate) fn show(&self, object: &mut Fields) {
-        let stored = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
-        let schemas = self.family.schemas.iter();
-        let own = schemas.clone().find(|(version, _)| *version == stored);
-        let schema = own.map_or(&self.schema, |(_, schema)| schema);
-        complete(schema, object);
+        self.complete_stored(object);
         self.convert(object);
+    }
+
+    /// Completes a stored object by the schema of the version that it states.
+    pub(crate) fn complete_stored(&self, object: &mut Fields) {
+        let stored = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        complete(self.schema_of(stored), object);
+    }
+
+    /// Removes unknown members from an object of a version of the definition.
+    pub(crate) fn prune_converted(&self, object: &mut Fields) {
+        let stated = object.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        let schema = self.schema_of(stated);
+        with_value(object, |value| schema.prune(value));
+    }
+
+    /// Returns the schema of a version.
+    fn schema_of(&self, api_version: &str) -> &Schema {
+        let own = self.family.schemas.iter().find(|(version, _)| version == api_version);
+        own.map_or(&self.schema, |(_, schema)| schema)
+    }
+
+    /// Returns the path of the replicas in a version, if it has a scale.
+    pub(crate) fn replicas_path(&self, api_version: &str) -> Option<&str> {
+        let found = self.family.replicas.iter().find(|(version, _)| version == api_version);
+        found.map(|(_, path)| path.as_str())
+    }
+
+    /// Returns the webhook that converts objects, as the definition describes it; `None` if they
+    /// differ in their `apiVersion` alone.
+    pub(crate) fn webhook(&self) -> Option<&Value> {
+        self.family.webhook.as_ref()
     }
 
     /// Changes an object of another version to one of this version.

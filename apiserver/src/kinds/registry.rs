@@ -309,11 +309,21 @@ impl Served {
         }
     }
 
-    /// Returns whether the object would be stored with other bytes today.
-    pub(crate) fn is_outdated(&self, stored: &Stored) -> bool {
+    /// Returns whether only the webhook of the definition can convert stored bytes to this kind.
+    pub(crate) fn needs_webhook(&self, stored: &Stored) -> bool {
+        self.has_webhook() && !stored.is_of_type(&self.kind.type_members())
+    }
+
+    /// Returns whether a webhook converts the objects.
+    pub(crate) fn has_webhook(&self) -> bool {
+        self.kind.definition.as_ref().is_some_and(|definition| definition.webhook().is_some())
+    }
+
+    /// Returns whether the object was stored by another schema, so that it may be stored with other
+    /// bytes today.
+    pub(crate) fn has_other_form(&self, stored: &Stored) -> bool {
         let Some(definition) = &self.home.definition else { return false };
         stored.selectable.form != definition.form
-            && self.encode(self.read(stored)).at(stored.revision).bytes() != stored.bytes()
     }
 
     /// Returns the kind whose rules apply to a write: versions of a definition differ in them.

@@ -48,6 +48,8 @@ pub(crate) enum Denial {
     Refused { name: String, message: String, reason: Option<String> },
     /// The namespace of the request does not exist.
     NoNamespace(String),
+    /// The object cannot be converted to the version that a policy names.
+    Unconverted(String),
 }
 
 /// Returns whether requests for a resource are exempt from all policies: those for the policies
@@ -81,8 +83,8 @@ pub(crate) fn decide(policies: &Policies, request: &Attributes<'_>, world: &dyn 
     for one in select(policies, request, world) {
         match one {
             Ok(invocation) => {
-                if let Err(missing) = decider.apply(&invocation) {
-                    decider.outcome.denial = Some(Denial::NoNamespace(missing));
+                if let Err(denial) = decider.apply(&invocation) {
+                    decider.outcome.denial = Some(denial);
                     break;
                 }
             }
@@ -93,27 +95,27 @@ pub(crate) fn decide(policies: &Policies, request: &Attributes<'_>, world: &dyn 
 }
 
 /// Returns the values of the variables of expressions, with the objects in the version that
-/// `matched` names.
+/// `matched` names. Returns the reason why an object cannot be converted as an error.
 pub(crate) fn input_of<'a>(
     request: &Attributes<'_>,
     world: &'a dyn World,
     matched: &Matched,
     namespace: Value,
-) -> PolicyInput<'a> {
+) -> Result<PolicyInput<'a>, String> {
     let converted = |object: &Value| match object {
-        Value::Null => Value::Null,
-        object if matched.kind == request.kind => object.clone(),
+        Value::Null => Ok(Value::Null),
+        object if matched.kind == request.kind => Ok(object.clone()),
         object => world.converted(object, matched),
     };
-    PolicyInput {
-        object: converted(&request.object),
-        old_object: converted(&request.old),
+    Ok(PolicyInput {
+        object: converted(&request.object)?,
+        old_object: converted(&request.old)?,
         request: request.request(&matched.resource, &matched.kind),
         condition_request: request.request(&request.resource, &matched.kind),
         namespace,
         resource: request.access_check(),
         ..PolicyInput::new(world.authorizer())
-    }
+    })
 }
 
 /// Returns the namespace of the object of a request; null if it is in none. Returns the name of one
@@ -138,10 +140,11 @@ pub(super) type Missing = String;
 // === impl Decider ===
 
 impl Decider<'_> {
-    fn apply(&mut self, invocation: &Invocation<'_>) -> Result<(), Missing> {
+    fn apply(&mut self, invocation: &Invocation<'_>) -> Result<(), Denial> {
         let Invocation { policy, binding, matched, params } = invocation;
-        let namespace = namespace_of(self.request, self.world)?;
-        let mut input = input_of(self.request, self.world, matched, namespace);
+        let namespace = namespace_of(self.request, self.world).map_err(Denial::NoNamespace)?;
+        let input = input_of(self.request, self.world, matched, namespace);
+        let mut input = input.map_err(Denial::Unconverted)?;
         for params in params {
             input.params = params.clone();
             for finding in policy.expressions.check(&input) {

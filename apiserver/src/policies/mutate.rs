@@ -113,7 +113,8 @@ impl Pass<'_, '_> {
         params: &Value,
     ) -> Result<()> {
         let Invocation { policy, binding, matched, .. } = invocation;
-        let mut input = input_of(request, self.mutation.world, matched, self.namespace.clone());
+        let input = input_of(request, self.mutation.world, matched, self.namespace.clone());
+        let mut input = input.map_err(|why| Failure::internal_error(&why))?;
         input.params = params.clone();
         match policy.expressions.applies(&input) {
             Ok(true) => {}
@@ -159,7 +160,8 @@ impl Pass<'_, '_> {
     ) -> std::result::Result<Value, Unapplied> {
         let Invocation { policy, matched, .. } = invocation;
         let Mutation { world, codec, .. } = self.mutation;
-        let mut input = input_of(request, *world, matched, self.namespace.clone());
+        let input = input_of(request, *world, matched, self.namespace.clone());
+        let mut input = input.map_err(Unapplied::Internal)?;
         input.params = params.clone();
         let patch = policy.expressions.mutate(position, &input).map_err(Unapplied::Invalid)?;
         let object = std::mem::take(&mut input.object);

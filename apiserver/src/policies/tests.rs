@@ -36,10 +36,10 @@ impl World for Small {
         ["v0", "v1"].map(of).into()
     }
 
-    fn converted(&self, object: &Value, to: &Matched) -> Value {
+    fn converted(&self, object: &Value, to: &Matched) -> Result<Value, String> {
         let mut object = object.clone();
         object["apiVersion"] = json!(to.kind.version);
-        object
+        Ok(object)
     }
 
     fn is_namespaced(&self, kind: &ParamKind) -> Option<bool> {
@@ -114,6 +114,7 @@ fn refusal(spec: &Value, binding: &Value, request: &Attributes<'_>) -> Option<St
     match outcome(spec, binding, request).denial? {
         Denial::Refused { message, .. } => Some(message),
         Denial::NoNamespace(name) => Some(format!("no namespace {name}")),
+        Denial::Unconverted(why) => Some(why),
     }
 }
 

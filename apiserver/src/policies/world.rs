@@ -16,7 +16,11 @@ pub(crate) trait World {
     fn equivalents(&self, request: &Attributes<'_>) -> Vec<Matched>;
 
     /// Returns an object of the request in another version.
-    fn converted(&self, object: &Value, to: &Matched) -> Value;
+    ///
+    /// # Errors
+    ///
+    /// Returns the reason why the webhook of a definition does not convert it.
+    fn converted(&self, object: &Value, to: &Matched) -> Result<Value, String>;
 
     /// Returns whether objects of a kind are in a namespace; `None` if the kind is unknown.
     fn is_namespaced(&self, kind: &ParamKind) -> Option<bool>;

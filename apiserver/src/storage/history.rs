@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::object::Stored;
 
 /// A write: the object before and after it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Change {
     pub(crate) revision: u64,
     pub(crate) key: Arc<str>,

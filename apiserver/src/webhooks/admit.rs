@@ -21,8 +21,6 @@ pub(crate) struct Admission<'a> {
     pub(crate) world: &'a dyn World,
     pub(crate) codec: &'a dyn Codec,
     pub(crate) conversation: &'a Conversation,
-    /// Makes the uid of a review.
-    pub(crate) uid: &'a dyn Fn() -> String,
     /// Sends a warning to the client.
     pub(crate) warn: &'a dyn Fn(String),
 }
@@ -136,6 +134,7 @@ impl Admission<'_> {
         };
         // Conditions do not see the namespace.
         let input = input_of(request, self.world, matched, Value::Null);
+        let input = input.map_err(|why| Failure::internal_error(&why))?;
         match conditions.applies(&input) {
             Ok(true) => Ok(Some(matched.clone())),
             Ok(false) => Ok(None),
@@ -178,13 +177,14 @@ impl Admission<'_> {
                 AdmissionReview versions (v1, v1beta1)";
             return Err(Stop::Call { code: 400, why: why.to_owned() });
         };
-        let content = self.content(request, matched);
+        let content = self.content(request, matched)?;
         let caller = (if is_mutating { "mutating/" } else { "validating/" }).to_owned();
         let caller = (caller + &webhook.id, round);
         let question = |content| Question {
             caller: caller.clone(),
+            review: &review::ADMISSION,
             content,
-            uid: (self.uid)(),
+            uid: String::new(),
             version,
             address: webhook.address.clone(),
         };
@@ -203,9 +203,8 @@ impl Admission<'_> {
         let failed =
             |code, why: String| Stop::Call { code, why: format!("failed to call webhook: {why}") };
         let review = match answer {
-            Answer::Body(body) => {
-                review::decode(&body, version).map_err(|why| failed(UNAVAILABLE, why))?
-            }
+            Answer::Body(body) => review::decode(&review::ADMISSION, &body, version)
+                .map_err(|why| failed(UNAVAILABLE, why))?,
             Answer::Failed { code, why } => return Err(failed(code, why)),
         };
         let response =
@@ -222,19 +221,31 @@ impl Admission<'_> {
     }
 
     /// Returns the request of a review in JSON, without its uid.
-    fn content(&self, request: &Attributes<'_>, matched: &Matched) -> String {
+    fn content(
+        &self,
+        request: &Attributes<'_>,
+        matched: &Matched,
+    ) -> std::result::Result<String, Stop> {
         let mut content = request.request(&matched.resource, &matched.kind);
-        content["object"] = self.shown(request, &request.object, matched);
-        content["oldObject"] = self.shown(request, &request.old, matched);
-        content.to_string()
+        content["object"] = self.shown(request, &request.object, matched)?;
+        content["oldObject"] = self.shown(request, &request.old, matched)?;
+        Ok(content.to_string())
     }
 
     /// Returns an object of the request in the version that a webhook names.
-    fn shown(&self, request: &Attributes<'_>, object: &Value, matched: &Matched) -> Value {
+    fn shown(
+        &self,
+        request: &Attributes<'_>,
+        object: &Value,
+        matched: &Matched,
+    ) -> std::result::Result<Value, Stop> {
         if object.is_null() || matched.kind == request.kind {
-            return object.clone();
+            return Ok(object.clone());
         }
-        self.world.converted(object, matched)
+        self.world.converted(object, matched).map_err(|why| {
+            let failure = Failure::internal_error(&why);
+            Stop::Refused { by: RefusedBy::Server, failure }
+        })
     }
 
     /// Applies the patch of a response. Returns whether the object changed.
@@ -273,7 +284,7 @@ impl Admission<'_> {
             let why = format!("unsupported patch type {kind}");
             return Err(Stop::Call { code: code(), why });
         }
-        let before = self.shown(request, &request.object, matched);
+        let before = self.shown(request, &request.object, matched)?;
         let patched = apply_operations(before.clone(), &operations)
             .map_err(|why| internal(&why.to_string()))?;
         let source = Source::Webhook;

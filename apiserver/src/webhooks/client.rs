@@ -41,8 +41,10 @@ impl Client {
         resolve: impl Fn(&str, &str, u16) -> String,
     ) -> Answer {
         let address = &question.address;
+        let left = if question.review.shows_time_left { left } else { Duration::MAX };
         let url = address.url(whole_seconds(address.timeout.min(left)));
-        let body = review::request(&question.content, &question.uid, question.version);
+        let Question { review, content, uid, version, .. } = question;
+        let body = review::request(review, content, uid, version);
         let reply = match &address.target {
             Target::Url(target) => match Place::of_url(target, &address.authorities) {
                 Some(place) => self.call(address.timeout, place, &url, body).await,

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::review::ReviewKind;
 use super::webhook::Address;
 use crate::metrics::{Counter, Label, Tally};
 
@@ -46,8 +47,10 @@ pub(crate) struct Drawn {
 pub(crate) struct Question {
     /// The webhook, and the number of its call for this request.
     pub(super) caller: (String, u8),
+    pub(super) review: &'static ReviewKind,
     /// The request as the webhook sees it, without the uid of the review.
     pub(super) content: Arc<str>,
+    /// The uid of the review; empty until it is sent.
     pub(super) uid: String,
     /// The version of the review.
     pub(super) version: &'static str,
@@ -69,6 +72,15 @@ pub(crate) enum Answer {
     /// No reply, or one with another status: the code of the error in metrics, and the reason, in
     /// the words of the real server.
     Failed { code: u16, why: String },
+}
+
+// === impl Question ===
+
+impl Question {
+    /// Returns the question with the uid of its review.
+    pub(crate) fn with_uid(self, uid: String) -> Self {
+        Self { uid, ..self }
+    }
 }
 
 // === impl Conversation ===
@@ -94,6 +106,11 @@ impl Conversation {
             state.open.push(ask(content.into()));
         }
         None
+    }
+
+    /// Returns whether this attempt has left a question.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.state.lock().open.is_empty()
     }
 
     /// Takes the questions at which the last attempt stopped; none if it did not stop.

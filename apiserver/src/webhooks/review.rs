@@ -1,4 +1,4 @@
-//! The reviews that webhooks are sent, and the responses in them.
+//! The reviews that webhooks are sent, and the responses of admission in them.
 
 use base64::engine::general_purpose::STANDARD;
 use base64::{DecodeError, Engine as _};
@@ -20,19 +20,92 @@ pub(super) struct Response {
     pub(super) patch_type: String,
 }
 
-const GROUP: &str = "admission.k8s.io";
-const KIND: &str = "AdmissionReview";
+/// A kind of review.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ReviewKind {
+    group: &'static str,
+    kind: &'static str,
+    /// Go's name of the type of a response.
+    response: &'static str,
+    /// The members of a response, with Go's names of their types.
+    members: &'static [(&'static str, &'static str)],
+    /// The name of the status in a response.
+    status: &'static str,
+    /// The response in a request, in JSON, if it has one.
+    sent_response: Option<&'static str>,
+    /// True if the webhook learns how much time the request has left.
+    pub(super) shows_time_left: bool,
+}
+
+/// The reviews of admission.
+pub(super) static ADMISSION: ReviewKind = ReviewKind {
+    group: "admission.k8s.io",
+    kind: "AdmissionReview",
+    response: "AdmissionResponse",
+    members: &[
+        ("allowed", "bool"),
+        ("auditAnnotations", "map[string]string"),
+        ("patch", "[]uint8"),
+        ("patchType", "PatchType"),
+        ("status", "v1.Status"),
+        ("uid", "types.UID"),
+        ("warnings", "[]string"),
+    ],
+    status: "status",
+    sent_response: None,
+    shows_time_left: true,
+};
+
+/// The reviews of the conversion of custom objects.
+pub(super) static CONVERSION: ReviewKind = ReviewKind {
+    group: "apiextensions.k8s.io",
+    kind: "ConversionReview",
+    response: "ConversionResponse",
+    members: &[
+        ("convertedObjects", "[]runtime.RawExtension"),
+        ("result", "v1.Status"),
+        ("uid", "types.UID"),
+    ],
+    status: "result",
+    sent_response: Some(r#"{"uid":"","convertedObjects":null,"result":{"metadata":{}}}"#),
+    shows_time_left: false,
+};
 
 const EMPTY: &str = "0-length response with status code: 200 and content type: application/json";
 /// Go's name of the type that the real server reads first.
 const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
 
 /// Returns the review with a request, which `content` describes in JSON.
-pub(super) fn request(content: &str, uid: &str, version: &str) -> String {
+pub(super) fn request(of: &ReviewKind, content: &str, uid: &str, version: &str) -> String {
     let mut request: Map<String, Value> = serde_json::from_str(content).unwrap_or_default();
     request.insert("uid".to_owned(), json!(uid));
-    json!({"kind": KIND, "apiVersion": format!("{GROUP}/{version}"), "request": request})
-        .to_string()
+    let mut review =
+        json!({"kind": of.kind, "apiVersion": of.api_version(version), "request": request});
+    if let Some(Ok(response)) = of.sent_response.map(serde_json::from_str) {
+        review["response"] = response;
+    }
+    review.to_string()
+}
+
+// === impl ReviewKind ===
+
+impl ReviewKind {
+    fn api_version(&self, version: &str) -> String {
+        format!("{}/{version}", self.group)
+    }
+
+    /// Returns whether the webhook states exactly this kind and version.
+    pub(super) fn is_stated(&self, review: &Map<String, Value>, version: &str) -> bool {
+        text(review, "apiVersion") == self.api_version(version) && text(review, "kind") == self.kind
+    }
+
+    /// Returns the error about a review that is not of this kind and version.
+    pub(super) fn not_stated(&self, review: &Map<String, Value>, version: &str) -> String {
+        let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
+        let got = if api_version.is_empty() { "/" } else { api_version };
+        let (wanted, expected) = (self.api_version(version), self.kind);
+        format!("expected webhook response of {wanted}, Kind={expected}, got {got}, Kind={kind}")
+    }
 }
 
 /// Reads the body of a reply as a review.
@@ -40,14 +113,20 @@ pub(super) fn request(content: &str, uid: &str, version: &str) -> String {
 /// # Errors
 ///
 /// Returns the reason why it is none.
-pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, String> {
+pub(super) fn decode(
+    of: &ReviewKind,
+    body: &[u8],
+    version: &str,
+) -> Result<Map<String, Value>, String> {
     let Ok(Value::Object(review)) = serde_json::from_slice(body) else {
         return Err(undecodable(body));
     };
     let (api_version, kind) = (text(&review, "apiVersion"), text(&review, "kind"));
-    let wanted = format!("{GROUP}/{version}");
-    let is_known = |name: &str| name.is_empty() || name == GROUP_V1 || name == GROUP_V1BETA1;
-    if !kind.is_empty() && (kind != KIND || !is_known(api_version)) {
+    let wanted = of.api_version(version);
+    let is_known = |name: &str| {
+        name.is_empty() || ["v1", "v1beta1"].iter().any(|known| of.api_version(known) == name)
+    };
+    if !kind.is_empty() && (kind != of.kind || !is_known(api_version)) {
         return Err(format!(
             "no kind {} is registered for version {} in scheme \
              \"pkg/runtime/scheme.go:111\"",
@@ -56,13 +135,13 @@ pub(super) fn decode(body: &[u8], version: &str) -> Result<Map<String, Value>, S
         ));
     }
     if !api_version.is_empty() && api_version != wanted {
-        let (got, wanted) = (go_version(api_version), go_version(&wanted));
-        return Err(format!(
-            "unable to decode {GROUP}/{version}, Kind={KIND} into *{wanted}.{KIND}: converting \
-             ({got}.{KIND}) to ({wanted}.{KIND}): unknown conversion"
-        ));
+        let (got, to, kind) = (go_version(api_version), go_version(&wanted), of.kind);
+        let why = format!("converting ({got}.{kind}) to ({to}.{kind}): unknown conversion");
+        let names_target = *of == ADMISSION;
+        let target = format!("unable to decode {wanted}, Kind={kind} into *{to}.{kind}: ");
+        return Err(if names_target { target + &why } else { why });
     }
-    match wrong_member(&review, version) {
+    match wrong_member(of, &review, version) {
         Some(why) => Err(why),
         None => Ok(review),
     }
@@ -81,27 +160,15 @@ fn undecodable(body: &[u8]) -> String {
     )
 }
 
-const GROUP_V1: &str = "admission.k8s.io/v1";
-const GROUP_V1BETA1: &str = "admission.k8s.io/v1beta1";
-
 fn go_version(api_version: &str) -> &str {
     api_version.rsplit('/').next().unwrap_or_default()
 }
 
-fn text<'a>(of: &'a Map<String, Value>, name: &str) -> &'a str {
+pub(super) fn text<'a>(of: &'a Map<String, Value>, name: &str) -> &'a str {
     of.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The members of a response, and of the status in it, with Go's names of their types.
-const RESPONSE: [(&str, &str); 7] = [
-    ("allowed", "bool"),
-    ("auditAnnotations", "map[string]string"),
-    ("patch", "[]uint8"),
-    ("patchType", "PatchType"),
-    ("status", "v1.Status"),
-    ("uid", "types.UID"),
-    ("warnings", "[]string"),
-];
+/// The members of the status in a response, with Go's names of their types.
 const STATUS: [(&str, &str); 5] = [
     ("code", "int32"),
     ("details", "v1.StatusDetails"),
@@ -111,32 +178,32 @@ const STATUS: [(&str, &str); 5] = [
 ];
 
 /// Returns Go's error about a member of a response that has a wrong type, or is no base64.
-fn wrong_member(review: &Map<String, Value>, version: &str) -> Option<String> {
+fn wrong_member(of: &ReviewKind, review: &Map<String, Value>, version: &str) -> Option<String> {
     let response = review.get("response").filter(|response| !response.is_null())?;
     let Value::Object(response) = response else {
-        let kind = format!("{version}.AdmissionResponse");
-        return Some(unfit(response, ("AdmissionReview", "response"), &kind));
+        let kind = format!("{version}.{}", of.response);
+        return Some(unfit(response, (of.kind, "response"), &kind));
     };
     let of_response = |value: &Value, name: &str, kind: &str| {
         let package = if kind == "PatchType" { format!("{version}.") } else { String::new() };
         let place = format!("response.{name}");
-        unfit(value, ("AdmissionResponse", &place), &format!("{package}{kind}"))
+        unfit(value, (of.response, &place), &format!("{package}{kind}"))
     };
-    for (name, kind, value) in members(response, &RESPONSE) {
+    for (name, kind, value) in members(response, of.members) {
         let inner: Vec<&Value> = match value {
             _ if !fits(value, kind) => return Some(of_response(value, name, kind)),
-            Value::Array(texts) => texts.iter().collect(),
-            Value::Object(texts) if name != "status" => texts.values().collect(),
+            Value::Array(texts) if kind == "[]string" => texts.iter().collect(),
+            Value::Object(texts) if name != of.status => texts.values().collect(),
             _ => Vec::new(),
         };
         if let Some(wrong) = inner.into_iter().find(|text| !text.is_string() && !text.is_null()) {
             return Some(of_response(wrong, name, "string"));
         }
     }
-    let status = response.get("status").and_then(Value::as_object);
+    let status = response.get(of.status).and_then(Value::as_object);
     let mut of_status = status.into_iter().flat_map(|status| members(status, &STATUS));
     if let Some((name, kind, value)) = of_status.find(|(_, kind, value)| !fits(value, kind)) {
-        return Some(unfit(value, ("Status", &format!("response.status.{name}")), kind));
+        return Some(unfit(value, ("Status", &format!("response.{}.{name}", of.status)), kind));
     }
     let error = decode_patch(text(response, "patch")).err()?;
     let patch = text(response, "patch");
@@ -163,7 +230,7 @@ fn fits(value: &Value, kind: &str) -> bool {
     match kind {
         "bool" => value.is_boolean(),
         "int32" => value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()),
-        "[]string" => value.is_array(),
+        "[]string" | "[]runtime.RawExtension" => value.is_array(),
         "map[string]string" | "v1.Status" | "v1.StatusDetails" => value.is_object(),
         _ => value.is_string(),
     }
@@ -221,12 +288,8 @@ fn verify_v1(
     if answered != uid {
         return Err(format!("expected response.uid={}, got {}", go_quote(uid), go_quote(answered)));
     }
-    let (api_version, kind) = (text(review, "apiVersion"), text(review, "kind"));
-    if api_version != GROUP_V1 || kind != KIND {
-        let got = if api_version.is_empty() { "/" } else { api_version };
-        return Err(format!(
-            "expected webhook response of {GROUP_V1}, Kind={KIND}, got {got}, Kind={kind}"
-        ));
+    if !ADMISSION.is_stated(review, "v1") {
+        return Err(ADMISSION.not_stated(review, "v1"));
     }
     Ok(())
 }

@@ -57,8 +57,14 @@ pub(crate) struct Webhooks {
 /// The versions of reviews.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-fn items<'a>(of: &'a Value, name: &str) -> &'a [Value] {
+pub(super) fn items<'a>(of: &'a Value, name: &str) -> &'a [Value] {
     of.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// Returns the first version of reviews in a list that the server knows.
+pub(super) fn first_known(accepted: &[Value]) -> Option<&'static str> {
+    let mut accepted = accepted.iter().filter_map(Value::as_str);
+    accepted.find_map(|one| VERSIONS.into_iter().find(|known| *known == one))
 }
 
 // === impl Webhook ===
@@ -75,8 +81,6 @@ impl Webhook {
 
     fn read(configuration: &str, position: usize, of: &Value) -> Self {
         let name = text(of, "name");
-        let accepted = items(of, "admissionReviewVersions").iter().filter_map(Value::as_str);
-        let mut known = accepted.filter_map(|one| VERSIONS.into_iter().find(|known| *known == one));
         let has_conditions = !items(of, "matchConditions").is_empty();
         Self {
             id: format!("{configuration}/{name}/{position}"),
@@ -86,7 +90,7 @@ impl Webhook {
             ignores_failures: of["failurePolicy"] == "Ignore",
             has_side_effects: !matches!(text(of, "sideEffects"), "None" | "NoneOnDryRun"),
             is_reinvoked: of["reinvocationPolicy"] == "IfNeeded",
-            version: known.next(),
+            version: first_known(items(of, "admissionReviewVersions")),
             address: Arc::new(Address::read(of)),
         }
     }
@@ -103,7 +107,12 @@ fn conditions(of: &Value) -> Value {
 
 impl Address {
     fn read(webhook: &Value) -> Self {
-        let config = &webhook["clientConfig"];
+        let timeout = Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10));
+        Self::of_client(&webhook["clientConfig"], timeout)
+    }
+
+    /// Reads the `clientConfig` of a webhook.
+    pub(super) fn of_client(config: &Value, timeout: Duration) -> Self {
         let service = &config["service"];
         let port = service["port"].as_u64().and_then(|port| u16::try_from(port).ok());
         let target = match config["url"].as_str() {
@@ -118,7 +127,7 @@ impl Address {
         Self {
             target,
             authorities: STANDARD.decode(text(config, "caBundle")).unwrap_or_default(),
-            timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
+            timeout,
         }
     }
 

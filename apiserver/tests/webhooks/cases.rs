@@ -2,6 +2,7 @@
 
 #![expect(clippy::needless_pass_by_value, reason = "the cases pass literals")]
 
+mod conversions;
 mod policies;
 
 use serde_json::{Value, json};
@@ -62,6 +63,7 @@ pub(crate) fn all() -> Vec<Case> {
         services(),
         configurations(),
         policies::policies(),
+        conversions::conversions(),
     ]
 }
 

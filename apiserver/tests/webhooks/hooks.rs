@@ -24,6 +24,8 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
+use crate::convert::convert;
+
 /// The reviews that the server got: the path, and the body.
 type Received = Arc<Mutex<Vec<(String, Value)>>>;
 
@@ -158,7 +160,7 @@ async fn answer(
     if milliseconds > 0 {
         received.lock().push((format!("{path}?{query}"), review.clone()));
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
-    } else if !path.starts_with("/probe") {
+    } else if !path.starts_with("/probe") && path != "/convert" {
         received.lock().push((path.clone(), review.clone()));
     }
     let reply = Response::builder().header("Content-Type", "application/json");
@@ -166,6 +168,12 @@ async fn answer(
         let reply = Response::builder().status(code.parse::<u16>().unwrap());
         let reply = reply.header("Content-Type", "text/plain; charset=utf-8");
         return Ok(reply.body(Full::from("something \"odd\"\n")).unwrap());
+    }
+    if path == "/convert" {
+        let (code, text) = convert(&review);
+        let media = if code == 200 { "application/json" } else { "text/plain; charset=utf-8" };
+        let reply = Response::builder().status(code).header("Content-Type", media);
+        return Ok(reply.body(Full::from(text)).unwrap());
     }
     let text = match path.as_str() {
         "/not-json" => "nonsense".to_owned(),

@@ -1,13 +1,15 @@
-//! Admission webhooks: the same cases on the embedded server and on a real kube-apiserver.
+//! Admission and conversion webhooks: the same cases on the embedded server and on a real
+//! kube-apiserver.
 //!
 //! A webhook server with TLS runs in this process. Each case configures webhooks, sends requests,
 //! and writes down the replies and the reviews that the webhooks got. The texts in
 //! `tests/webhooks/*.txt` are those of the real server: `HOMEOSTAT_RECORD=webhooks` writes them
-//! again.
+//! again, and the name of a case in its place writes that one.
 
 #![expect(clippy::unwrap_used, reason = "a test that fails is meant to panic")]
 
 mod cases;
+mod convert;
 mod hooks;
 mod play;
 
@@ -137,17 +139,17 @@ fn on_control_plane() -> Result<Completion, Failed> {
     if let Some(missing) = Binaries::missing_for_tests() {
         return Ok(Completion::ignored_with(missing));
     }
-    let records =
-        std::env::var("HOMEOSTAT_RECORD").is_ok_and(|what| ["all", "webhooks"].contains(&&*what));
+    let record = std::env::var("HOMEOSTAT_RECORD").unwrap_or_default();
+    let records = |case: &Case| ["all", "webhooks", case.name].contains(&&*record);
     Runtime::new()?.block_on(async {
         let control_plane = ControlPlane::start().await?;
         let client = Client::try_from(control_plane.config())?;
         let hooks = Hooks::start().await;
         let mut failed = Vec::new();
         let cases = cases::all();
-        for case in cases.iter().filter(|case| records || case.name != UNDECIDED) {
+        for case in cases.iter().filter(|case| records(case) || case.name != UNDECIDED) {
             let played = play::play(case, &client, &hooks).await;
-            if records {
+            if records(case) {
                 std::fs::write(recording(case), &played)?;
             } else if let Err(difference) = compare(case, &played) {
                 failed.push(format!("{}: {difference:?}", case.name));

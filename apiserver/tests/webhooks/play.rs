@@ -71,6 +71,8 @@ impl Player<'_> {
 
     async fn send(&self, method: &str, path: &str, media: &str, body: &Value) -> Reply {
         let media = if media.is_empty() { "application/json" } else { media };
+        let mut body = body.clone();
+        self.name_hooks(&mut body);
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let request = Request::builder().method(method).uri(path).header("Content-Type", media);
         let request = request.header("User-Agent", "case/1").body(Body::from(bytes)).unwrap();
@@ -203,14 +205,29 @@ impl Player<'_> {
         for warning in reply.warnings {
             writeln!(text, "! {}", self.plain(&warning)).unwrap();
         }
-        let body = match serde_json::from_str::<Value>(&reply.body) {
+        // The events of a watch have a line each.
+        let lines = reply.body.lines().map(|line| match serde_json::from_str::<Value>(line) {
             Ok(mut body) => {
                 masked(&mut body);
                 body.to_string()
             }
-            Err(_) => reply.body,
-        };
+            Err(_) => line.to_owned(),
+        });
+        let body = lines.collect::<Vec<_>>().join("\n");
         writeln!(text, "< {} {}", reply.code, self.plain(&body)).unwrap();
+    }
+
+    /// Replaces `{"hook": PATH}` by the configuration of a client for the path.
+    fn name_hooks(&self, value: &mut Value) {
+        if let Some(path) = value.get("hook").and_then(Value::as_str) {
+            *value = self.hooks.client_config(path);
+            return;
+        }
+        match value {
+            Value::Object(members) => members.values_mut().for_each(|value| self.name_hooks(value)),
+            Value::Array(items) => items.iter_mut().for_each(|value| self.name_hooks(value)),
+            _ => {}
+        }
     }
 
     /// Replaces what differs between two runs.
@@ -225,8 +242,8 @@ fn masked(value: &mut Value) {
         Value::Object(members) => members.iter_mut().for_each(|(name, value)| mask(name, value)),
         Value::Array(items) => items.iter_mut().for_each(masked),
         Value::String(text) => {
-            if let Some(masked) = without_uids(text) {
-                *text = masked;
+            for mask in [without_uids, without_revision] {
+                *text = mask(text).unwrap_or_else(|| std::mem::take(text));
             }
         }
         _ => {}
@@ -236,6 +253,7 @@ fn masked(value: &mut Value) {
 fn mask(name: &str, value: &mut Value) {
     let is_text = value.is_string();
     match name {
+        "continue" if is_text && value != "" => *value = json!("MASKED"),
         "uid" | "resourceVersion" | "creationTimestamp" | "time" | "deletionTimestamp"
         | "lastTransitionTime"
             if is_text && value != "u" && value != "" =>
@@ -252,6 +270,14 @@ fn mask(name: &str, value: &mut Value) {
         }
         _ => masked(value),
     }
+}
+
+/// Replaces the revision in the text of an error.
+fn without_revision(text: &str) -> Option<String> {
+    const NAME: &str = "revision=";
+    let at = text.find(NAME)? + NAME.len();
+    let rest = text[at..].trim_start_matches(|c: char| c.is_ascii_digit());
+    Some(format!("{}N{rest}", &text[..at]))
 }
 
 /// Replaces the uids in a text, such as those of reviews that an error names.

@@ -10,7 +10,8 @@ const API_VERSION: &str = "autoscaling/v1";
 // === impl ManagedFields ===
 
 impl ManagedFields {
-    /// Returns the owners of the scale of an object, whose replicas are at a path.
+    /// Returns the owners of the scale of an object. `replicas` returns the path of the replicas in
+    /// a version of the object; `None` if that has no scale.
     ///
     /// # Examples
     ///
@@ -18,7 +19,7 @@ impl ManagedFields {
     /// use homeostat_schema::{ManagedFields, PathElement};
     /// use serde_json::json;
     ///
-    /// let path = ["spec", "replicas"].map(PathElement::field);
+    /// let path = |_version: &str| Some(["spec", "replicas"].map(PathElement::field).to_vec());
     /// let owners = ManagedFields::decode(&json!([{
     ///     "manager": "kubectl", "operation": "Apply", "apiVersion": "apps/v1",
     ///     "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": {"f:paused": {}, "f:replicas": {}}},
@@ -33,8 +34,10 @@ impl ManagedFields {
     /// # Ok::<(), homeostat_schema::ManagedFieldsError>(())
     /// ```
     #[must_use]
-    pub fn of_scale(&self, replicas: &[PathElement]) -> Self {
-        let owners = self.entries.iter().filter(|(_, owned)| owned.fields.contains(replicas));
+    pub fn of_scale(&self, replicas: &dyn Fn(&str) -> Option<Vec<PathElement>>) -> Self {
+        let owners = self.entries.iter().filter(|(_, owned)| {
+            replicas(&owned.api_version).is_some_and(|path| owned.fields.contains(&path))
+        });
         let entries = owners.map(|(manager, owned)| {
             let time = owned.time.clone();
             let owned = Owned::only(&replicas_of_scale(), API_VERSION, time);
@@ -43,27 +46,38 @@ impl ManagedFields {
         Self { entries: entries.collect() }
     }
 
-    /// Returns the owners of an object after a write to its scale. Who lost the replicas of the
-    /// scale loses those of the object. An owner by the scale has no time, as upstream.
+    /// Returns the owners of an object after a write to its scale in a version. Who lost the
+    /// replicas of the scale loses those of the object. An owner by the scale has no time, as
+    /// upstream. `replicas` is as in [`of_scale`](Self::of_scale).
     #[must_use]
-    pub fn with_scale(&self, scale: &Self, replicas: &[PathElement], api_version: &str) -> Self {
+    pub fn with_scale(
+        &self,
+        scale: &Self,
+        replicas: &dyn Fn(&str) -> Option<Vec<PathElement>>,
+        api_version: &str,
+    ) -> Self {
         let path = replicas_of_scale();
         let mut left = scale.clone();
         let mut merged = Self::new();
         for (manager, owned) in &self.entries {
             let mut owned = owned.clone();
-            let is_owner = owned.fields.contains(replicas);
-            if is_owner && left.entries.remove(&manager.in_version(API_VERSION)).is_none() {
+            let own = replicas(&owned.api_version).filter(|path| owned.fields.contains(path));
+            // A manager that has used another version is one of this version from now on.
+            let is_same = manager.in_version(api_version) == *manager;
+            if let Some(own) = own
+                && !(is_same && left.entries.remove(&manager.in_version(API_VERSION)).is_some())
+            {
                 let mut lost = FieldSet::new();
-                lost.insert(replicas);
+                lost.insert(&own);
                 owned.fields = owned.fields.difference(&lost);
             }
             merged.entries.insert(manager.clone(), owned);
         }
+        let own = replicas(api_version).unwrap_or_default();
         for (manager, owned) in left.entries {
             if owned.fields.contains(&path) {
                 let manager = manager.in_version(api_version);
-                merged.entries.insert(manager, Owned::only(replicas, api_version, None));
+                merged.entries.insert(manager, Owned::only(&own, api_version, None));
             }
         }
         merged.drop_empty();

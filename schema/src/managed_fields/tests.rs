@@ -35,6 +35,7 @@ impl Object {
             now: "now",
             schema,
             other_versions: &[],
+            converter: None,
             empty: &Self::new().live,
             reset: &reset,
         };
@@ -115,7 +116,7 @@ fn owners_after_any_writes_are_those_of_upstream() {
 
 #[test]
 fn write_to_the_scale_takes_the_replicas_from_their_owners() {
-    let path = ["spec", "replicas"].map(PathElement::field);
+    let path = |_: &str| Some(["spec", "replicas"].map(PathElement::field).to_vec());
     let entry = |manager: &str, operation: &str, version: &str, fields: &Value| {
         json!({
             "manager": manager, "operation": operation, "apiVersion": version,
@@ -154,6 +155,30 @@ fn write_to_the_scale_takes_the_replicas_from_their_owners() {
 }
 
 #[test]
+fn replicas_of_another_version_are_those_of_the_scale() {
+    let path = |version: &str| {
+        let name = if version == "v1" { "replicas" } else { "count" };
+        Some(["spec", name].map(PathElement::field).to_vec())
+    };
+    let owners = ManagedFields::decode(&json!([{
+        "manager": "one", "operation": "Update", "apiVersion": "v1beta1", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:count": {}, "f:size": {}}}, "subresource": "scale",
+    }]))
+    .unwrap();
+    let scale = owners.of_scale(&path);
+    let after = owners.with_scale(&scale, &path, "v1");
+    let shown: Vec<String> =
+        after.iter().map(|(manager, owned)| format!("{manager}: {}", owned.fields())).collect();
+    assert_eq!(
+        shown,
+        [
+            "\"one\" with subresource \"scale\" using v1: .spec.replicas",
+            "\"one\" with subresource \"scale\" using v1beta1: .spec.size",
+        ],
+    );
+}
+
+#[test]
 fn write_that_takes_nothing_changes_its_entry_alone() {
     let entry = |manager: &str, time: &str, fields: &Value| {
         json!({
@@ -172,6 +197,7 @@ fn write_that_takes_nothing_changes_its_entry_alone() {
         now: "3",
         schema: &schema,
         other_versions: &[],
+        converter: None,
         empty: &empty,
         reset: &reset,
     };

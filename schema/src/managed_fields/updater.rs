@@ -1,11 +1,12 @@
 //! The changes of ownership: upstream's `merge.Updater`.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use super::conflict::{Conflict, Conflicts};
-use super::writer::FieldWriter;
+use super::writer::{Converted, FieldWriter};
 use super::{ManagedFields, Manager, Owned};
 use crate::apply::{
     Comparison, Type, TypeErrors, compare, field_set, merge, named_fields_as_members,
@@ -164,17 +165,22 @@ fn prune(
     if last.fields.is_empty() {
         return Ok(merged);
     }
-    let of = type_of_merged(writer, &last.api_version, &merged, || {
-        "failed to convert merged object to last applied version".to_owned()
-    })?;
-    let Some(of) = of else { return Ok(merged) };
+    let why = || "failed to convert merged object to last applied version".to_owned();
+    let converted = converted_merged(writer, &last.api_version, &merged, why)?;
+    let Some((of, converted)) = converted else { return Ok(merged.clone()) };
     let last_fields = named_fields_as_members(Some(of), &last.fields);
-    let pruned = remove(of, &merged, &last_fields);
+    let pruned = remove(of, &converted, &last_fields);
     let pruned = add_back_owned(writer, &merged, pruned, owners)?;
+    let pruned = match converted_merged(writer, &last.api_version, &pruned, why)? {
+        Some((_, pruned)) => pruned.into_owned(),
+        None => pruned.clone(),
+    };
     // What the manager never owned stays, even below something that it removes.
     let left = named_fields_as_members(Some(of), &field_set(of, &pruned)?);
-    let all = named_fields_as_members(Some(of), &field_set(of, &merged)?);
-    Ok(remove(of, &merged, &all.difference(&left).intersection(&last_fields)))
+    let all = named_fields_as_members(Some(of), &field_set(of, &converted)?);
+    let pruned = remove(of, &converted, &all.difference(&left).intersection(&last_fields));
+    let restored = converted_merged(writer, writer.api_version, &pruned, why)?;
+    Ok(restored.map_or_else(|| pruned.clone(), |(_, restored)| restored.into_owned()))
 }
 
 /// Restores the fields of `merged` that a manager owns.
@@ -189,31 +195,40 @@ fn add_back_owned(
         by_version.entry(&owned.api_version).or_default().extend(owned.fields.clone());
     }
     for (version, owned) in by_version {
-        let of = type_of_merged(writer, version, merged, || {
+        let why = || {
             format!(
                 "failed add back owned items: failed to convert merged object at version {version}"
             )
-        })?;
-        let Some(of) = of else { continue };
-        let mut kept = named_fields_as_members(Some(of), &field_set(of, &pruned)?);
+        };
+        let converted = converted_merged(writer, version, merged, why)?;
+        let Some((of, merged)) = converted else { continue };
+        let left = converted_merged(writer, version, &pruned, why)?;
+        let Some((_, left)) = left else { continue };
+        let mut kept = named_fields_as_members(Some(of), &field_set(of, &left)?);
         kept.extend(named_fields_as_members(Some(of), &owned));
-        let all = named_fields_as_members(Some(of), &field_set(of, merged)?);
-        pruned = remove(of, merged, &all.difference(&kept));
+        let all = named_fields_as_members(Some(of), &field_set(of, &merged)?);
+        pruned = remove(of, &merged, &all.difference(&kept));
     }
     Ok(pruned)
 }
 
-/// Returns the type of a merged object in a version; `why` begins the text of an error.
-fn type_of_merged<'a>(
+/// Returns a merged object in a version, with its type there; `why` begins the text of an error.
+fn converted_merged<'a, 'o>(
     writer: &FieldWriter<'a>,
     version: &str,
-    merged: &Value,
+    merged: &'o Value,
     why: impl Fn() -> String,
-) -> Result<Option<Type<'a>>, UpdateError> {
-    let Value::Object(merged) = merged else { return Ok(writer.type_of(version)) };
-    writer.type_of_converted(version, merged).map_err(|reason| {
+) -> Result<Option<(Type<'a>, Cow<'o, Value>)>, UpdateError> {
+    let Value::Object(members) = merged else {
+        return Ok(writer.type_of(version).map(|of| (of, Cow::Borrowed(merged))));
+    };
+    let converted = writer.converted(version, members).map_err(|reason| {
         UpdateError::Version(format!("failed to prune fields: {}: {reason}", why()))
-    })
+    })?;
+    Ok(converted.map(|(of, object)| match object {
+        Cow::Borrowed(_) => (of, Cow::Borrowed(merged)),
+        Cow::Owned(object) => (of, Cow::Owned(Value::Object(object))),
+    }))
 }
 
 /// Adapts the recorded sets to types that became atomic; drops versions of built-in types that are
@@ -225,8 +240,8 @@ fn reconcile_all(
 ) -> Result<ManagedFields, UpdateError> {
     let mut reconciled = ManagedFields::new();
     for (manager, mut owned) in owners.entries {
-        let of = writer.type_of_converted(&owned.api_version, live);
-        let Some(of) = of.map_err(UpdateError::Version)? else { continue };
+        let converted = writer.converted(&owned.api_version, live);
+        let Some((of, _)) = converted.map_err(UpdateError::Version)? else { continue };
         if let Some(fields) = reconcile(of, &owned.fields) {
             owned.fields = fields;
         }
@@ -241,27 +256,28 @@ impl<'a> Comparisons<'a> {
     /// Returns the comparison in a version; `None` if the server does not have the version.
     fn at(&mut self, version: &str) -> Result<Option<&Difference>, UpdateError> {
         if !self.by_version.contains_key(version) {
-            self.type_of("old", self.old, version)?;
-            let compared = match self.type_of("new", self.new, version)? {
-                Some(of) => {
-                    let compared = compare(of, self.old, self.new)?;
+            let old = self.converted("old", self.old, version)?;
+            let new = self.converted("new", self.new, version)?;
+            let compared = match (old, new) {
+                (Some((_, old)), Some((of, new))) => {
+                    let compared = compare(of, &old, &new)?;
                     Some(Difference::of(compared, self.writer.reset))
                 }
-                None => None,
+                _ => None,
             };
             self.by_version.insert(version.to_owned(), compared);
         }
         Ok(self.by_version.get(version).and_then(Option::as_ref))
     }
 
-    /// Returns the type of a version, after checking that it fits the old or the new state.
-    fn type_of(
+    /// Returns the old or the new state in a version, with its type there.
+    fn converted<'o>(
         &self,
         state: &str,
-        object: &Map<String, Value>,
+        object: &'o Map<String, Value>,
         version: &str,
-    ) -> Result<Option<Type<'a>>, UpdateError> {
-        self.writer.type_of_converted(version, object).map_err(|reason| {
+    ) -> Result<Option<Converted<'a, 'o>>, UpdateError> {
+        self.writer.converted(version, object).map_err(|reason| {
             UpdateError::Version(format!("failed to convert {state} object: {reason}"))
         })
     }

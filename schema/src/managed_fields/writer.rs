@@ -1,10 +1,27 @@
 //! [`FieldWriter`]: one manager's write, and the types of the object in all versions.
 
+use std::borrow::Cow;
+use std::fmt;
+
 use serde_json::{Map, Value};
 
 use crate::apply::{Duplicates, Type, validate_object};
 use crate::field_set::FieldSet;
 use crate::schema::Schema;
+
+/// Converts objects to other versions of their kind: upstream's `ObjectConvertor`.
+pub trait ConvertVersion: fmt::Debug {
+    /// Returns an object, without `managedFields`, in another version.
+    ///
+    /// # Errors
+    ///
+    /// If the object cannot be converted; the text says why.
+    fn convert(
+        &self,
+        object: &Map<String, Value>,
+        api_version: &str,
+    ) -> Result<Map<String, Value>, String>;
+}
 
 /// A write by one manager: upstream's `FieldManager`.
 ///
@@ -23,6 +40,7 @@ use crate::schema::Schema;
 ///     now: "2026-01-02T03:04:05Z",
 ///     schema: &schema,
 ///     other_versions: &[],
+///     converter: None,
 ///     empty: &empty,
 ///     reset: &reset,
 /// };
@@ -49,12 +67,18 @@ pub struct FieldWriter<'a> {
     pub schema: &'a Schema,
     /// The other versions of the object that the server has, with their types.
     pub other_versions: &'a [(&'a str, &'a Schema)],
+    /// Converts the object to another version; `None` if the versions differ only in the
+    /// `apiVersion`.
+    pub converter: Option<&'a dyn ConvertVersion>,
     /// The object with only the members that every object of the kind has. What an object has
     /// beyond it, before its first apply, has an owner of its own.
     pub empty: &'a Map<String, Value>,
     /// The fields that a write to this subresource does not change (upstream's `resetFields`).
     pub reset: &'a FieldSet,
 }
+
+/// An object in the version of a manager, with its type there.
+pub(super) type Converted<'a, 'o> = (Type<'a>, Cow<'o, Map<String, Value>>);
 
 // === impl FieldWriter ===
 
@@ -73,31 +97,45 @@ impl<'a> FieldWriter<'a> {
         found.map(|(_, schema)| Type::Root(schema.root()))
     }
 
-    /// Returns the type of an object in the version of a manager, to which it is converted; `None`
-    /// if the server no longer has the version.
+    /// Returns an object in the version of a manager, with its type; `None` if the server no longer
+    /// has the version.
     ///
     /// # Errors
     ///
-    /// If the object has fields that the version lacks, or the version of a custom object is gone.
-    pub(super) fn type_of_converted(
+    /// If the object cannot be converted or has fields that the version lacks, or the version of a
+    /// custom object is gone.
+    pub(super) fn converted<'o>(
         &self,
         api_version: &str,
-        object: &Map<String, Value>,
-    ) -> Result<Option<Type<'a>>, String> {
+        object: &'o Map<String, Value>,
+    ) -> Result<Option<Converted<'a, 'o>>, String> {
+        let stated = object.get("apiVersion").and_then(Value::as_str);
+        let is_own = match self.converter {
+            Some(_) => stated.unwrap_or(self.api_version) == api_version,
+            None => self.api_version == api_version,
+        };
         let found = self.type_of(api_version);
-        let Some(of) = found.filter(|_| api_version != self.api_version) else {
+        let Some(of) = found.filter(|_| !is_own) else {
             if found.is_none() && !self.schema.is_built_in() {
                 let text = "request to convert CR to an invalid group/version";
                 return Err(format!("{text}: {api_version}"));
             }
-            return Ok(found);
+            return Ok(found.map(|of| (of, Cow::Borrowed(object))));
         };
         // The owners of a stored object are packed: they fit no type.
-        let mut object = object.clone();
-        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        let mut stripped = object.clone();
+        if let Some(Value::Object(metadata)) = stripped.get_mut("metadata") {
             metadata.remove("managedFields");
         }
-        let checked = validate_object(of, &object, Duplicates::Refused);
-        checked.map(|()| found).map_err(|errors| errors.to_string())
+        let Some(converter) = self.converter else {
+            let checked = validate_object(of, &stripped, Duplicates::Refused);
+            return match checked {
+                Ok(()) => Ok(Some((of, Cow::Borrowed(object)))),
+                Err(errors) => Err(errors.to_string()),
+            };
+        };
+        let object = converter.convert(&stripped, api_version)?;
+        validate_object(of, &object, Duplicates::Refused).map_err(|errors| errors.to_string())?;
+        Ok(Some((of, Cow::Owned(object))))
     }
 }

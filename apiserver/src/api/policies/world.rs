@@ -7,9 +7,10 @@ use homeostat_core::LabelSelector;
 use homeostat_schema::{AccessCheck, AccessDecision, Authorizer, Schema};
 use serde_json::{Value, json};
 
-use super::asked;
+use super::{Asking, asked};
 use crate::access::{Attributes as Permission, User};
 use crate::admission::field_manager::schema_of;
+use crate::api::conversion::Converter;
 use crate::api::roles;
 use crate::core::Core;
 use crate::fields::Fields;
@@ -17,6 +18,7 @@ use crate::kinds::{Kinds, Served};
 use crate::object::Stored;
 use crate::policies::{Attributes, Codec, GroupKind, Matched, ParamKind, Place, Source, World};
 use crate::types::{Type, Types, unknown_members, wrong_member};
+use crate::webhooks::Conversation;
 
 /// The state of a server, for the policies of one request.
 pub(super) struct CoreWorld<'a> {
@@ -24,6 +26,7 @@ pub(super) struct CoreWorld<'a> {
     kinds: Arc<Kinds>,
     /// The kind of the request's object; `None` for an object that is not stored.
     served: Option<&'a Served>,
+    conversation: &'a Arc<Conversation>,
     permissions: Permissions<'a>,
 }
 
@@ -36,8 +39,25 @@ struct Permissions<'a> {
 // === impl CoreWorld ===
 
 impl<'a> CoreWorld<'a> {
-    pub(super) fn new(core: &'a Core, served: Option<&'a Served>, user: &'a User) -> Self {
-        Self { core, kinds: core.kinds(), served, permissions: Permissions { core, user } }
+    pub(super) fn new(asking: &Asking<'a>, user: &'a User) -> Self {
+        let Asking { core, served, conversation, .. } = *asking;
+        let permissions = Permissions { core, user };
+        Self { core, kinds: core.kinds(), served, conversation, permissions }
+    }
+
+    /// Returns an object in another version if the webhook of its definition converts it; `None` if
+    /// there is no webhook.
+    fn by_webhook(
+        &self,
+        served: &Served,
+        object: &Fields,
+        api_version: &str,
+    ) -> Option<Result<Value, String>> {
+        let converter = Converter::new(served, Arc::clone(self.conversation));
+        converter.calls_webhook().then(|| {
+            let object = converter.to_version(object.clone(), api_version);
+            object.map(Value::Object).map_err(|failure| failure.message)
+        })
     }
 
     /// Returns the kind of an object, if it is the kind of its resource.
@@ -87,20 +107,23 @@ impl World for CoreWorld<'_> {
         others.filter(|other| has_subresource(&other)).map(|other| matched(&other)).collect()
     }
 
-    fn converted(&self, object: &Value, to: &Matched) -> Value {
+    fn converted(&self, object: &Value, to: &Matched) -> Result<Value, String> {
         let Place { group, version, plural } = &to.resource;
         let target = self.kinds.find(group, version, plural);
         let (Some(served), Some(target), Value::Object(object)) = (self.served, target, object)
         else {
-            return object.clone();
+            return Ok(object.clone());
         };
+        if let Some(converted) = self.by_webhook(served, object, &to.kind.api_version()) {
+            return converted;
+        }
         let mut converted = object.clone();
         if served.kind.definition.is_none() {
             served.kind.rename_for_storage(&mut converted);
-            return asked::shown(&target, &converted);
+            return Ok(asked::shown(&target, &converted));
         }
         converted.insert("apiVersion".to_owned(), json!(to.kind.api_version()));
-        Value::Object(converted)
+        Ok(Value::Object(converted))
     }
 
     fn is_namespaced(&self, kind: &ParamKind) -> Option<bool> {
@@ -182,6 +205,9 @@ impl Codec for CoreWorld<'_> {
                 ));
             }
             other.kind.rename_for_storage(&mut object);
+        }
+        if let Some(restored) = self.by_webhook(served, &object, &served.kind.api_version()) {
+            return restored;
         }
         Ok(asked::shown(served, &object))
     }

@@ -1,30 +1,42 @@
 //! The position of a watch in the history.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::{CHUNK, Watch};
+use super::{CHUNK, Watch, until_cancelled};
+use crate::api::shown;
 use crate::object::Stored;
+use crate::status::Result;
 use crate::storage::{Change, Storage};
+
+/// The time after which a failed conversion is repeated.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Watch {
     /// Starts with the present objects.
-    pub(super) fn list(&mut self) {
-        let resource = self.renderer.served().resource;
+    pub(super) async fn list(&mut self) -> Result<()> {
+        let served = self.renderer.served().clone();
         let (revision, objects) = self.core.read(|storage| {
             let shown = self.client_view.cached(storage.revision());
             // If the history no longer reaches back to the lagging revision, the lagging server has
             // caught up.
-            let objects = storage.cached_objects_at(resource, shown);
+            let objects = storage.cached_objects_at(served.resource, shown);
             let objects = objects.map(|objects| (shown, objects));
-            objects.unwrap_or_else(|_| (storage.revision(), storage.objects(resource).clone()))
+            objects
+                .unwrap_or_else(|_| (storage.revision(), storage.objects(served.resource).clone()))
         });
         self.revision = revision;
         let scope = objects
             .range(Arc::<str>::from(self.prefix.as_str())..)
             .take_while(|(key, _)| key.starts_with(&self.prefix));
-        let selected = scope.filter(|(_, object)| self.selector.matches(&object.selectable));
-        self.initial = selected.map(|(_, object)| Arc::clone(object)).collect();
-        self.initial.reverse();
+        let mut objects: Vec<_> = scope.map(|(_, object)| Arc::clone(object)).collect();
+        if served.has_webhook() {
+            objects = shown::objects(&self.core, &served, &objects).await?;
+        }
+        objects.retain(|object| self.selector.matches(&object.selectable));
+        objects.reverse();
+        self.initial = objects;
+        Ok(())
     }
 
     /// Starts at the newest revision that the client's server shows.
@@ -38,31 +50,84 @@ impl Watch {
     }
 
     /// Takes about a chunk of changes. The lock is not held while they are encoded.
-    pub(super) fn take_changes(
-        &mut self,
-        storage: &Storage,
-    ) -> Option<Vec<(&'static str, Arc<Stored>)>> {
-        let mut events = Vec::new();
+    pub(super) fn take_changes(&mut self, storage: &Storage) -> Option<Vec<Change>> {
+        let mut taken = Vec::new();
         let mut size = 0;
         let shown = self.client_view.cached(storage.revision());
+        let has_webhook = self.renderer.served().has_webhook();
         let changes = storage.changes_after(self.renderer.served().resource, self.revision)?;
         if self.is_overrun(storage, shown) {
             return None;
         }
         for change in changes.take_while(|change| change.revision <= shown) {
             self.revision = change.revision;
-            if let Some((kind, object)) = self.event_of(change) {
+            // A selector may match the converted object alone.
+            let object = change.new.as_ref().or(change.old.as_ref());
+            let is_event = if has_webhook {
+                change.key.starts_with(&self.prefix)
+            } else {
+                self.event_of(change).is_some()
+            };
+            if is_event && let Some(object) = object {
                 size += object.bytes().len();
-                events.push((kind, object));
+                taken.push(change.clone());
             }
             if size >= CHUNK {
-                return Some(events);
+                return Some(taken);
             }
         }
         // No change up to this revision is missing, whichever resource it was for: that is the
         // meaning of a bookmark.
         self.revision = self.revision.max(shown);
-        Some(events)
+        Some(taken)
+    }
+
+    /// Returns the events of changes; `None` if the watch ends. As on the real server, a watch
+    /// stays open and sends nothing while a webhook does not convert their objects.
+    pub(super) async fn events(
+        &self,
+        changes: Vec<Change>,
+    ) -> Option<Vec<(&'static str, Arc<Stored>)>> {
+        let changes = if self.renderer.served().has_webhook() && !changes.is_empty() {
+            tokio::select! {
+                biased;
+                () = self.end() => return None,
+                converted = self.converted(changes) => converted,
+            }
+        } else {
+            changes
+        };
+        Some(changes.iter().filter_map(|change| self.event_of(change)).collect())
+    }
+
+    /// Returns changes whose objects a webhook has converted. A failed call is repeated.
+    async fn converted(&self, mut changes: Vec<Change>) -> Vec<Change> {
+        let states = changes.iter().flat_map(|change| change.old.iter().chain(&change.new));
+        let states: Vec<_> = states.cloned().collect();
+        let served = self.renderer.served();
+        let converted = loop {
+            match shown::objects(&self.core, served, &states).await {
+                Ok(converted) => break converted,
+                Err(_) => tokio::time::sleep(RETRY_AFTER).await,
+            }
+        };
+        let places = changes.iter_mut();
+        let places = places.flat_map(|change| change.old.iter_mut().chain(&mut change.new));
+        for (place, converted) in places.zip(converted) {
+            *place = converted;
+        }
+        changes
+    }
+
+    /// Waits for the end of the watch.
+    async fn end(&self) {
+        let definition = self.renderer.served().kind.definition.as_ref();
+        tokio::select! {
+            biased;
+            () = self.ended.cancelled() => {}
+            () = until_cancelled(definition.map(|definition| definition.retired())) => {}
+            () = tokio::time::sleep_until(self.deadline) => {}
+        }
     }
 
     /// Returns whether more events wait for the client than its buffer holds.

@@ -11,7 +11,7 @@ use crate::status::Cause;
 const FORM: &str = "; desired format: https://host[/path]";
 
 /// Checks the configuration of a webhook's client.
-pub(super) fn client(_: &Value, config: &Value, at: &str, causes: Causes<'_>) {
+pub(crate) fn client(_: &Value, config: &Value, at: &str, causes: Causes<'_>) {
     const SERVICE: &[Check] = &[
         ("name", Required("")),
         ("namespace", Required("")),

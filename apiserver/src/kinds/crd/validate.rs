@@ -3,7 +3,7 @@
 use homeostat_schema::FieldError;
 use serde_json::{Value, json};
 
-use super::{APPROVED, Approval, conditions, is_protected, schemas, text};
+use super::{APPROVED, Approval, conditions, conversion, is_protected, schemas, text};
 use crate::fields::{Fields, read_path};
 use crate::names::{self, Problems};
 use crate::status::Cause;
@@ -17,6 +17,8 @@ pub(crate) fn validate(new: &Fields, old: Option<&Fields>, causes: &mut Vec<Caus
             check_name(new, &mut errors);
         }
         check_spec(spec, &mut errors);
+        causes.extend(errors.drain(..).map(Cause::from));
+        conversion::check(spec, old, causes);
         if let Some(old) = old {
             check_immutable(new, old, &mut errors);
         }
@@ -83,7 +85,6 @@ fn check_spec(spec: &Fields, errors: &mut Vec<FieldError>) {
     }
     check_names(names, "spec.names", errors);
     schemas::check_shared(versions, errors);
-    check_conversion(spec.get("conversion"), preserves, errors);
 }
 
 fn check_preservation(definition: &Fields, errors: &mut Vec<FieldError>) {
@@ -157,44 +158,6 @@ fn check_names(names: &Fields, at: &str, errors: &mut Vec<FieldError>) {
     if !kind.is_empty() && kind == list_kind {
         let detail = "kind and listKind may not be the same";
         errors.push(FieldError::invalid(format!("{at}.listKind"), &list_kind.into(), detail));
-    }
-}
-
-fn check_conversion(conversion: Option<&Value>, preserves: bool, errors: &mut Vec<FieldError>) {
-    let Some(conversion) = conversion else { return };
-    let path = "spec.conversion.strategy";
-    let strategy = conversion.get("strategy").and_then(Value::as_str).unwrap_or_default();
-    if preserves && strategy != "None" {
-        let detail = "must be None if spec.preserveUnknownFields is true";
-        errors.push(FieldError::invalid(path, &strategy.into(), detail));
-    }
-    match strategy {
-        "None" => {}
-        "" => errors.push(FieldError::required(path, "")),
-        "Webhook" => {
-            let detail = "this server calls no webhooks: it converts objects only by their \
-                          apiVersion, as strategy None does";
-            errors.push(FieldError::invalid(path, &json!("Webhook"), detail));
-        }
-        other => {
-            let allowed = [json!("None"), json!("Webhook")];
-            errors.push(FieldError::not_supported(path, &other.into(), &allowed));
-        }
-    }
-    if conversion["strategy"] == "Webhook" {
-        return;
-    }
-    let is_set =
-        |value: Option<&Value>| value.is_some_and(|value| !value.is_null() && *value != json!([]));
-    let webhook = conversion.get("webhook");
-    for (name, path) in [
-        ("clientConfig", "spec.conversion.webhookClientConfig"),
-        ("conversionReviewVersions", "spec.conversion.conversionReviewVersions"),
-    ] {
-        if is_set(webhook.and_then(|webhook| webhook.get(name))) {
-            let detail = "should not be set when strategy is not set to Webhook";
-            errors.push(FieldError::forbidden(path, detail));
-        }
     }
 }
 

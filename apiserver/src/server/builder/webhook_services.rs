@@ -38,7 +38,8 @@ impl Builder {
     }
 
     /// Answers the webhooks of a service, at port 443, by a function in this process. It gets the
-    /// path of the webhook and the `AdmissionReview`, and returns the review with its response.
+    /// path of the webhook and the `AdmissionReview` or `ConversionReview`, and returns the review
+    /// with its response.
     ///
     /// Nothing waits for a socket, so a test can keep tokio's clock paused.
     ///
