@@ -38,8 +38,8 @@ pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     })
 }
 
-/// The longest text that a [`Reader`] reads: 1 MiB. A longer one is left to `serde_json`, so that an
-/// object that does not fit, which both decode, costs not much more than once.
+/// The longest text that a [`Reader`] reads: 1 MiB. A longer one is left to `serde_json`, so that a
+/// large object that does not fit, which both decode, does not cost twice.
 const MOST_BYTES: usize = 1 << 20;
 
 /// Lets `decode` read a complete text.
