@@ -10,6 +10,9 @@ use crate::clock::{rfc3339, rfc3339_micros};
 use crate::fields::Fields;
 use crate::quantity;
 
+/// The zero value of Go's time.
+const ZERO: Timestamp = Timestamp::constant(-62_135_596_800, 0);
+
 /// Normalizes an object of a kind; `kind` and `apiVersion` are not in the table of types.
 pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
     normalize_changed(kind, object, &Fields::new());
@@ -64,6 +67,10 @@ impl Member {
             return self.is_always_encoded().then(|| self.shape.zero());
         }
         self.shape.normalize(&mut value, old);
+        // The storage does not distinguish an empty list from none.
+        if self.empty == Empty::Written && is_empty_list(&self.shape, &value) {
+            return Some(self.shape.zero());
+        }
         let omitted = self.empty != Empty::Written && self.shape.is_zero(&value);
         (!omitted).then_some(value)
     }
@@ -153,8 +160,8 @@ impl Shape {
                     *value = json!(quantity.to_string());
                 }
             }
-            (Self::Time, Value::String(text)) => with_time(text, rfc3339),
-            (Self::MicroTime, Value::String(text)) => with_time(text, rfc3339_micros),
+            (Self::Time, value) => with_time(value, rfc3339),
+            (Self::MicroTime, value) => with_time(value, rfc3339_micros),
             _ => {}
         }
     }
@@ -168,9 +175,19 @@ impl Shape {
     }
 }
 
-fn with_time(text: &mut String, show: fn(Timestamp) -> String) {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        *text = show(time);
+fn is_empty_list(shape: &Shape, value: &Value) -> bool {
+    matches!(shape, Shape::List(_)) && value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Writes a time as the server does. Go's zero time is null.
+fn with_time(value: &mut Value, show: fn(Timestamp) -> String) {
+    let time = value.as_str().and_then(|text| {
+        // Go reads an hour of one digit.
+        let padded = || text.replacen('T', "T0", 1).parse::<Timestamp>().ok();
+        text.parse().ok().or_else(padded)
+    });
+    if let Some(time) = time {
+        *value = if time == ZERO { Value::Null } else { json!(show(time)) };
     }
 }
 

@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use homeostat_quantity::Quantity;
-use jiff::Timestamp;
 use serde_json::Value;
 
+use super::go_time::{self, Layout};
 use super::in_order::{InOrder, Tree};
 use super::{Member, Shape, Type, Types};
 use crate::fields::Fields;
@@ -202,10 +202,8 @@ impl Place<'_> {
     fn check_scalar(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {
         match (shape, value) {
             (Shape::Quantity, value) => check_quantity(value),
-            (Shape::Time, Value::String(text)) => check_time(text, "2006-01-02T15:04:05Z07:00"),
-            (Shape::MicroTime, Value::String(text)) => {
-                check_time(text, "2006-01-02T15:04:05.000000Z07:00")
-            }
+            (Shape::Time, Value::String(text)) => check_time(text, Layout::Seconds),
+            (Shape::MicroTime, Value::String(text)) => check_time(text, Layout::Micros),
             (Shape::Time | Shape::MicroTime, value) => Some(self.mismatch(shape, "string", value)),
             (Shape::IntOrString, value) => Some(self.mismatch(shape, "int32", value)),
             (Shape::Bytes, Value::String(text)) => check_base64(text),
@@ -281,12 +279,8 @@ fn fits(number: &serde_json::Number, shape: &Shape) -> bool {
     }
 }
 
-fn check_time(text: &str, layout: &str) -> Option<TypeMismatch> {
-    if text.parse::<Timestamp>().is_ok() {
-        return None;
-    }
-    let detail =
-        format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{text}\" as \"2006\"");
+fn check_time(text: &str, layout: Layout) -> Option<TypeMismatch> {
+    let detail = go_time::problem(text, layout)?;
     Some(TypeMismatch { decoded: detail.clone(), restored: detail })
 }
 

@@ -56,6 +56,21 @@ fn too_long(member: &str, text: &str, longest: usize, causes: Causes<'_>) {
     }
 }
 
+/// Shows a member of an event as the server's own version has it.
+fn shown(key: &str, value: Value) -> Value {
+    let type_name = match key {
+        "involvedObject" | "related" => "core.ObjectReference",
+        "source" => "core.EventSource",
+        "reason" | "message" | "action" | "type" | "reportingComponent" | "reportingInstance"
+            if value.is_null() =>
+        {
+            return json!("");
+        }
+        _ => return value,
+    };
+    super::internal(type_name, &value)
+}
+
 /// Checks an event of the group `events.k8s.io`, in its stored form: it has stricter rules.
 pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
     const KEPT: [&str; 11] = [
@@ -66,10 +81,10 @@ pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>
         "firstTimestamp",
         "lastTimestamp",
         "count",
+        "type",
         "eventTime",
         "action",
         "related",
-        "type",
     ];
     any_event(event, "reportingController", causes);
     let series = |event: &Fields| event.get("series").cloned().unwrap_or_default();
@@ -79,7 +94,16 @@ pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>
     let get = |event: &Fields, key: &str| event.get(key).cloned().unwrap_or_default();
     if let Some(old) = old {
         for key in KEPT.into_iter().filter(|key| get(event, key) != get(old, key)) {
-            causes.push(Cause::invalid(key, &get(event, key), "field is immutable"));
+            causes.push(Cause::invalid(key, &shown(key, get(event, key)), "field is immutable"));
+        }
+        for (key, at) in [
+            ("reportingComponent", "reportingController"),
+            ("reportingInstance", "reportingInstance"),
+        ] {
+            if get(event, key) != get(old, key) {
+                let value = shown(key, get(event, key));
+                causes.push(Cause::invalid(at, &value, "field is immutable"));
+            }
         }
         return;
     }
