@@ -61,6 +61,8 @@ pub(crate) struct Member {
     pub(crate) required: bool,
     /// The texts that the schema allows; empty for any.
     pub(crate) values: Vec<&'static str>,
+    /// True if an empty list is stored as null: protobuf does not distinguish them.
+    pub(crate) forgets_empty: bool,
     /// True if the server removes the member before it stores the object: its feature is off.
     pub(crate) dropped: bool,
 }

@@ -22,9 +22,7 @@ use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::options::{ApplyOptions, Validation};
 use crate::status::{Failure, Result};
-use crate::types::{
-    may_repeat_members, repeated_keys, warnings_of, wrap_integers, yaml_value,
-};
+use crate::types::{may_repeat_members, repeated_keys, warnings_of, wrap_integers, yaml_value};
 
 /// A configuration and the manager that applies it.
 struct Apply<'a> {
@@ -64,6 +62,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
+        (served.home.record_time)(&mut new, &old, &apply.manager.now);
         let owners = &Ownership::Known(owners);
         let change =
             Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };

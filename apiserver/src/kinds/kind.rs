@@ -295,7 +295,13 @@ impl Kind {
     /// the rules for core objects or by those for all objects.
     pub(crate) fn has_any_finalizer(&self) -> bool {
         self.custom
-            || matches!(&*self.group, "admissionregistration.k8s.io" | "apiextensions.k8s.io" | "apiregistration.k8s.io")
+            || matches!(
+                &*self.group,
+                "admissionregistration.k8s.io"
+                    | "apiextensions.k8s.io"
+                    | "apiregistration.k8s.io"
+                    | "coordination.k8s.io"
+            )
     }
 
     /// Returns the value of a missing member, as the server's own version has it.

@@ -7,11 +7,8 @@ use crate::fields::{Fields, meta_text};
 use crate::plugin::AdmissionPlugin;
 
 /// The checks of priority classes.
-pub(super) const GUARDS: &[Guard] = &[Guard {
-    plugin: AdmissionPlugin::Priority,
-    subresource: "",
-    check: check_single_default,
-}];
+pub(super) const GUARDS: &[Guard] =
+    &[Guard { plugin: AdmissionPlugin::Priority, subresource: "", check: check_single_default }];
 
 /// Returns the default class: of several, the one with the lowest value.
 pub(super) fn default_of(mut classes: Vec<Fields>) -> Option<Fields> {

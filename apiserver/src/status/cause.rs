@@ -49,11 +49,8 @@ impl Cause {
 
     pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
-        let message = format!(
-            "Unsupported value: {}: supported values: {}",
-            shown(value),
-            list.join(", ")
-        );
+        let message =
+            format!("Unsupported value: {}: supported values: {}", shown(value), list.join(", "));
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 

@@ -67,8 +67,10 @@ impl Member {
             return self.is_always_encoded().then(|| self.shape.zero());
         }
         self.shape.normalize(&mut value, old);
-        // The storage does not distinguish an empty list from none.
-        if self.empty == Empty::Written && is_empty_list(&self.shape, &value) {
+        if value.is_null() && self.empty == Empty::Zero {
+            return None;
+        }
+        if self.forgets_empty && is_empty_list(&self.shape, &value) {
             return Some(self.shape.zero());
         }
         let omitted = self.empty != Empty::Written && self.shape.is_zero(&value);
