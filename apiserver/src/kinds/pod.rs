@@ -370,6 +370,38 @@ mod tests {
     }
 
     #[test]
+    fn toleration_of_another_effect_leaves_the_default_ones() {
+        let keys = |tolerations: Value| -> Vec<String> {
+            let Value::Object(mut pod) = json!({"spec": {"tolerations": tolerations}}) else {
+                unreachable!()
+            };
+            add_default_tolerations(&mut pod, None);
+            let list = pod["spec"]["tolerations"].as_array().unwrap().clone();
+            list.iter().map(|one| text(one, "key").to_owned()).collect()
+        };
+        let (not_ready, gone) = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable");
+        let all = json!([{"operator": "Exists", "effect": "NoSchedule"}]);
+        assert_eq!(keys(all), ["", not_ready, gone]);
+        assert_eq!(keys(json!([{"operator": "Exists"}])), [""]);
+        let evicting = json!([{"key": gone, "effect": "NoExecute"}]);
+        assert_eq!(keys(evicting), [gone, not_ready]);
+    }
+
+    #[test]
+    fn pod_without_a_class_preempts() {
+        let admitted = |policy: &str, classes: Vec<Fields>| {
+            let spec = json!({"preemptionPolicy": policy});
+            let mut pod = Fields::from_iter([("spec".to_owned(), spec)]);
+            set_priority(&mut pod, &|_| None, &|| classes.clone())
+        };
+        assert_eq!(admitted("PreemptLowerPriority", Vec::new()), Ok(()));
+        assert!(matches!(admitted("Never", Vec::new()), Err(AdmitError::Forbidden(_))));
+        let class = json!({"metadata": {"name": "a"}, "globalDefault": true, "value": 1,
+            "preemptionPolicy": "Never"});
+        assert_eq!(admitted("Never", vec![class.as_object().unwrap().clone()]), Ok(()));
+    }
+
+    #[test]
     fn gated_pod_is_not_bound() {
         let pod = json!({"metadata": {"name": "p"}, "spec": {"schedulingGates": [{"name": "g"}]}});
         let Err(ActionError::Conflict(detail)) = bound(pod, &json!({"target": {"name": "n"}}))

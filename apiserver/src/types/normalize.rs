@@ -233,6 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn empty_list_and_zero_time_are_null_where_they_are_written() {
+        let slice = json!({"addressType": "IPv4", "endpoints": [], "ports": [],
+            "metadata": {"creationTimestamp": "0001-01-01T00:00:00Z"}});
+        let expected = json!({"addressType": "IPv4", "endpoints": null, "ports": null,
+            "metadata": {}});
+        assert_eq!(normalized("discovery.k8s.io", "EndpointSlice", slice), expected);
+        let job = json!({"status": {"lastScheduleTime": "0001-01-01T00:00:00Z",
+            "lastSuccessfulTime": "2026-01-01T1:00:00Z"}});
+        let status = normalized("batch", "CronJob", job)["status"].clone();
+        assert_eq!(status["lastScheduleTime"], Value::Null);
+        assert_eq!(status["lastSuccessfulTime"], "2026-01-01T01:00:00Z");
+    }
+
+    #[test]
     fn member_of_a_disabled_feature_is_removed() {
         let pod = json!({"spec": {"containers": [{"name": "c"}], "evictionResponders": [
             {"name": "a"}]}});
