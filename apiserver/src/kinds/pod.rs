@@ -132,7 +132,8 @@ pub(super) fn set_priority(
     }
     let without_class = json!("PreemptLowerPriority");
     let is_named = read_path(&class, "metadata.name").is_some();
-    let policy = class.get("preemptionPolicy").or((!is_named).then_some(&without_class));
+    let policy = class.get("preemptionPolicy");
+    let policy = if is_named { policy } else { Some(&without_class) };
     let Some(policy) = policy else { return Ok(()) };
     if let Some(given) = spec.get("preemptionPolicy").filter(|given| *given != policy) {
         return Err(AdmitError::Forbidden(format!(

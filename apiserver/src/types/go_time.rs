@@ -109,18 +109,18 @@ fn zone(text: &str) -> Result<&str, Wrong<'_>> {
     if let Some(rest) = text.strip_prefix('Z') {
         return Ok(rest);
     }
-    let wrong = |_| Wrong::Element(text, ZONE);
-    let signed = text.strip_prefix(['+', '-']).ok_or(()).map_err(wrong)?;
-    let (hours, rest) = digits(signed, 2, ZONE).map_err(|_| wrong(()))?;
-    let rest = literal(rest, ":").map_err(|_| wrong(()))?;
-    let (minutes, rest) = digits(rest, 2, ZONE).map_err(|_| wrong(()))?;
+    let wrong = || Wrong::Element(text, ZONE);
+    let signed = text.strip_prefix(['+', '-']).ok_or_else(wrong)?;
+    let (hours, rest) = digits(signed, 2, ZONE).map_err(|_| wrong())?;
+    let rest = literal(rest, ":").map_err(|_| wrong())?;
+    let (minutes, rest) = digits(rest, 2, ZONE).map_err(|_| wrong())?;
     in_range(0, hours, 24, "time zone offset hour")?;
     in_range(0, minutes, 60, "time zone offset minute")?;
     Ok(rest)
 }
 
 fn days(year: u32, month: u32) -> u32 {
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     match month {
         2 if is_leap => 29,
         2 => 28,

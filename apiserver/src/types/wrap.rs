@@ -23,10 +23,14 @@ impl Shape {
                 wrap_integers(Types::all().get(*id), object);
             }
             (Self::List(inner), Value::Array(list)) => {
-                list.iter_mut().for_each(|item| inner.wrap(item));
+                for item in list {
+                    inner.wrap(item);
+                }
             }
             (Self::Map(inner), Value::Object(members)) => {
-                members.values_mut().for_each(|member| inner.wrap(member));
+                for member in members.values_mut() {
+                    inner.wrap(member);
+                }
             }
             (Self::Pointer(inner), value) => inner.wrap(value),
             (Self::Int32, Value::Number(number)) => {

@@ -174,6 +174,9 @@ impl Place<'_> {
         (value, old): (&T, Option<&T>),
         search: &mut Search,
     ) -> Found {
+        if let Some(found) = self.check_schema(shape, go_type, value, search) {
+            return found;
+        }
         let known = value.value();
         match (shape, &*known) {
             (shape, known) if shape.has_expected_json_type(known) => Found::Continue(()),
@@ -197,6 +200,26 @@ impl Place<'_> {
                 None => Found::Continue(()),
             },
         }
+    }
+
+    /// Checks a schema of a definition that stands where a value of another type may stand.
+    fn check_schema<T: Tree>(
+        &self,
+        shape: &Shape,
+        go_type: &str,
+        value: &T,
+        search: &mut Search,
+    ) -> Option<Found> {
+        let shape = if let Shape::Pointer(inner) = shape { inner } else { shape };
+        if !matches!(shape, Shape::Raw) || !go_type.starts_with("v1.JSONSchemaPropsOr") {
+            return None;
+        }
+        let schema = Types::all().named("apiextensions.JSONSchemaProps")?;
+        if value.value().is_object() {
+            return Some(check_members(schema, value, None, Some(self), search));
+        }
+        let mut schemas = value.items()?.iter().filter(|item| item.value().is_object());
+        Some(schemas.try_for_each(|one| check_members(schema, one, None, Some(self), search)))
     }
 
     fn check_scalar(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {

@@ -102,12 +102,12 @@ impl<'a> File<'a> {
 
     /// Returns whether both files have one path, or one is inside of the other.
     fn overlaps(&self, other: &Self) -> bool {
-        let is_inside = |one: &str, folder: &str| {
+        let is_below = |one: &str, folder: &str| {
             one.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
         !self.path.is_empty()
             && !other.path.is_empty()
-            && (is_inside(self.path, other.path) || is_inside(other.path, self.path))
+            && (is_below(self.path, other.path) || is_below(other.path, self.path))
     }
 
     fn shown(&self) -> String {
