@@ -44,6 +44,12 @@ fn bump_generation(object: &mut Fields) {
 
 /// Removes empty members, which the real server does not encode.
 fn drop_empty(metadata: &mut Fields) {
+    for list in ["labels", "annotations"] {
+        // A text that is null is empty.
+        let texts = metadata.get_mut(list).and_then(Value::as_object_mut);
+        let nulls = texts.into_iter().flat_map(|texts| texts.values_mut());
+        nulls.filter(|text| text.is_null()).for_each(|text| *text = json!(""));
+    }
     metadata.retain(|_, value| match value {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),

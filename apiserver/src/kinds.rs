@@ -35,6 +35,7 @@ mod pod_inherit;
 mod pod_level;
 mod pod_update;
 mod pod_warnings;
+mod priority_class;
 mod protection;
 mod registry;
 mod resize;

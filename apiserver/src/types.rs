@@ -3,12 +3,14 @@
 
 mod built_in;
 mod expected;
+mod go_time;
 mod in_order;
 mod normalize;
 mod read;
 mod repeated_keys;
 mod repeated_members;
 mod report;
+mod wrap;
 mod wrong;
 mod yaml;
 
@@ -21,6 +23,7 @@ pub(crate) use read::{Decoded, read_in_order, read_json, read_yaml, yaml_value};
 pub(crate) use repeated_keys::{repeated_keys, warnings_of};
 pub(crate) use repeated_members::may_repeat_members;
 pub(crate) use report::{unknown_below, unknown_members, unknown_metadata};
+pub(crate) use wrap::wrap_integers;
 pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member, wrong_type_meta};
 
 /// All types of the table.
@@ -58,6 +61,8 @@ pub(crate) struct Member {
     pub(crate) required: bool,
     /// The texts that the schema allows; empty for any.
     pub(crate) values: Vec<&'static str>,
+    /// True if an empty list is stored as null: protobuf does not distinguish them.
+    pub(crate) forgets_empty: bool,
     /// True if the server removes the member before it stores the object: its feature is off.
     pub(crate) dropped: bool,
 }

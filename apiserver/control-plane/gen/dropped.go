@@ -3,6 +3,9 @@ package main
 // dropped has the members whose feature is off by default: the server decodes them and removes
 // them before it stores the object.
 var dropped = map[string]bool{
+	"io.k8s.api.batch.v1.JobSpec.scheduling":                                  true,
+	"io.k8s.api.coordination.v1.LeaseSpec.preferredHolder":                    true,
+	"io.k8s.api.coordination.v1.LeaseSpec.strategy":                           true,
 	"io.k8s.api.core.v1.ClusterTrustBundleProjection.user":                    true,
 	"io.k8s.api.core.v1.ConfigMapVolumeSource.defaultUser":                    true,
 	"io.k8s.api.core.v1.DownwardAPIVolumeFile.user":                           true,
@@ -33,4 +36,5 @@ var dropped = map[string]bool{
 	"io.k8s.api.resource.v1.ExactDeviceRequest.derivedAttributes":             true,
 	"io.k8s.api.resource.v1.ResourceSliceSpec.partitionTypeAttribute":         true,
 	"io.k8s.api.resource.v1.ResourceSliceSpec.skipNodeOperations":             true,
+	"io.k8s.api.storage.v1.CSINodeStatus.storageHealth":                       true,
 }

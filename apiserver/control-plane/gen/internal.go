@@ -40,6 +40,9 @@ func internalTypes() string {
 		{core.PersistentVolumeSource{}, corev1.PersistentVolumeSource{}},
 		{resource.ResourceClaimTemplateSpec{}, resourcev1.ResourceClaimTemplateSpec{}},
 		{batch.PodFailurePolicy{}, batchv1.PodFailurePolicy{}},
+		{core.ObjectReference{}, corev1.ObjectReference{}},
+		{core.EventSource{}, corev1.EventSource{}},
+		{core.VolumeNodeAffinity{}, corev1.VolumeNodeAffinity{}},
 	} {
 		table.visit(reflect.TypeOf(pair[0]), reflect.TypeOf(pair[1]))
 	}

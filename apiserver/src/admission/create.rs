@@ -129,9 +129,8 @@ fn check(kind: &Kind, served: &Kind, object: &Fields, managers: Option<&Value>) 
     let mut causes = Vec::new();
     if name.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
-    } else {
-        metadata::check(kind, object, None, managers, &mut causes);
     }
+    metadata::check(kind, object, None, managers, &mut causes);
     let check_embedded = |causes: &mut _| metadata::check_embedded(served, object, causes);
     served.check(object, None, &check_embedded, &mut causes);
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }

@@ -291,7 +291,9 @@ fn reset_fields(kind: &Kind, target: Target) -> Arc<FieldSet> {
     /// The sets by their paths, of which the table of kinds has some ten lists.
     static SETS: RwLock<BTreeMap<&[&str], Arc<FieldSet>>> = RwLock::new(BTreeMap::new());
     let paths: &'static [&'static str] = match (target, kind.status) {
-        (Target::Object | Target::Finalize, Status::Subresource { .. }) => &["status"],
+        (Target::Object, Status::Subresource { .. }) => kind.reset,
+        (Target::Finalize, Status::Subresource { .. }) => &["status"],
+        (Target::Part(path), _) => kind.part_reset(path),
         (Target::Status, Status::Subresource { kept: ["*"], .. }) => &["metadata", "spec"],
         (Target::Status, Status::Subresource { kept, .. }) => kept,
         _ => &[],

@@ -26,7 +26,8 @@ pub(super) fn check(
     managers: Option<&Value>,
     causes: &mut Vec<Cause>,
 ) {
-    let rules = MetadataRules { name: kind.name, is_custom: kind.custom, managers };
+    let rules =
+        MetadataRules { name: kind.name, any_finalizer: kind.has_any_finalizer(), managers };
     rules.check(object, old, causes);
 }
 

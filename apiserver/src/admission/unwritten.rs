@@ -91,6 +91,9 @@ pub(super) fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
         return;
     }
     let inner = object.entry(first).or_insert_with(|| json!({}));
+    if inner.is_null() {
+        *inner = json!({});
+    }
     if let Value::Object(inner) = inner {
         set_path(inner, rest, value);
     }

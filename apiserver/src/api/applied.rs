@@ -23,7 +23,7 @@ use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::options::{ApplyOptions, Validation};
 use crate::status::{Failure, Result};
-use crate::types::{may_repeat_members, repeated_keys, warnings_of, yaml_value};
+use crate::types::{may_repeat_members, repeated_keys, warnings_of, wrap_integers, yaml_value};
 
 /// A configuration and the manager that applies it.
 struct Apply<'a> {
@@ -64,6 +64,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
         update::check_version(&served.kind, &old, &new, false)?;
+        (served.home.record_time)(&mut new, &old, &apply.manager.now);
         let owners = &Ownership::Known(owners);
         let change =
             Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
@@ -111,7 +112,10 @@ impl Apply<'_> {
     fn run(&self, live: Option<&Fields>) -> Result<Applied> {
         check_configuration(&self.config, &self.kind.api_version(), &self.kind.kind)?;
         let applied = self.manager.apply(self.kind, live, &self.config, self.options.force);
-        let applied = applied.map_err(|error| failure(&error, live, &self.config))?;
+        let mut applied = applied.map_err(|error| failure(&error, live, &self.config))?;
+        if let (Some(known), Some(new)) = (self.kind.known_type(), &mut applied.object) {
+            wrap_integers(known, new);
+        }
         if let Some(wrong) = applied.object.as_ref().and_then(|new| self.kind.wrong_member(new)) {
             let (of, why) = (object_text(&self.config), wrong.restored);
             let known = type_text(&self.kind.api_version(), &self.kind.kind);

@@ -20,7 +20,13 @@ pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()>
         let kind = core.kinds().find(group, "v1", plural)?;
         Some(core.get(kind.resource, name)?.fields())
     };
-    let write = GuardedWrite { new, old, find: &find, author: &Requester { core, call } };
+    let list = |group: &str, plural: &str| {
+        let Some(kind) = core.kinds().find(group, "v1", plural) else { return Vec::new() };
+        let objects = core.read(|storage| storage.objects(kind.resource).clone());
+        objects.iter().map(|(_, stored)| stored.fields()).collect()
+    };
+    let author = &Requester { core, call };
+    let write = GuardedWrite { new, old, find: &find, list: &list, author };
     let due = served.home.guards.iter().filter(|guard| guard.subresource == subresource);
     due.into_iter().try_for_each(|guard| {
         let refused = |detail: String| Failure::forbidden(&served.kind, name, &detail);

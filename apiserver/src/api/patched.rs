@@ -17,7 +17,7 @@ use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
     Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
-    unknown_members, unknown_metadata, wrong_change, wrong_member, wrong_type_meta,
+    unknown_members, unknown_metadata, wrap_integers, wrong_change, wrong_member, wrong_type_meta,
 };
 
 /// Returns the format of the request's patch, if the kind accepts it.
@@ -75,7 +75,7 @@ impl Patch<'_> {
         let body = &self.call.body;
         let patched =
             patch::apply(self.format, Value::Object(object), body, self.api_version, self.kind);
-        let object = match patched.map_err(refusal)? {
+        let mut object = match patched.map_err(refusal)? {
             Value::Object(object) => object,
             other => {
                 return Err(refusal(PatchError::Unprocessable {
@@ -83,6 +83,9 @@ impl Patch<'_> {
                 }));
             }
         };
+        if let (PatchKind::Strategic, Some(known)) = (self.format, self.known) {
+            wrap_integers(known, &mut object);
+        }
         let wrong = match self.format {
             PatchKind::Strategic => wrong_type_meta(&object)
                 .or_else(|| self.wrong_member(&object).map(|wrong| wrong.restored)),

@@ -32,8 +32,8 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
         metadata_mut(&mut object).insert("managedFields".to_owned(), owners);
     }
     if review == Review::Own {
-        let now = json!(rfc3339(core.clock.now()));
-        metadata_mut(&mut object).insert("creationTimestamp".to_owned(), now);
+        let now = rfc3339(core.clock.now());
+        object.insert("metadata".to_owned(), json!({"creationTimestamp": now}));
     }
     let status = match review {
         Review::Token => token_review(core, &object)?,

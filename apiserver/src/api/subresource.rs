@@ -84,13 +84,13 @@ fn post_for(
 
 impl ActionChange<'_> {
     fn carry_out(&self, body: &Fields, dry_run: bool) -> Result<()> {
-        let Self { core, call, key, name, .. } = *self;
+        let Self { core, call, key, .. } = *self;
         let served = &call.target.served;
         // The reply is a status, which has any form.
         let renderer = Renderer::of_whole_objects(core, call);
         loop {
             let Some(stored) = core.get(served.resource, key) else {
-                return Err(Failure::not_found(&served.kind, name));
+                return Err(self.of_unknown(body));
             };
             let old = core.fields(served, &stored);
             let new = self.changed(&old, body)?;
@@ -100,6 +100,14 @@ impl ActionChange<'_> {
             if commit(core, &renderer, key, &stored, replacement)?.is_some() {
                 return Ok(());
             }
+        }
+    }
+
+    /// Returns the failure of an action on an unknown object: its body is checked first.
+    fn of_unknown(&self, body: &Fields) -> Failure {
+        match (self.apply)(&mut Fields::new(), body, "") {
+            Err(ActionError::Invalid(detail)) => Failure::internal(detail),
+            _ => Failure::not_found(&self.call.target.served.kind, self.name),
         }
     }
 

@@ -31,7 +31,7 @@ pub(super) fn follow_annotations(pod: &mut Fields) {
 }
 
 /// Returns the profile that the value of an annotation names.
-fn profile_of(annotation: &str) -> Option<Value> {
+pub(super) fn profile_of(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({"type": "Unconfined"})),
         "runtime/default" => Some(json!({"type": "RuntimeDefault"})),

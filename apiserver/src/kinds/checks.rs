@@ -86,6 +86,7 @@ pub(crate) mod storage;
 pub(crate) mod storage_claim;
 mod sysctls;
 pub(crate) mod tolerations;
+mod volume_affinity;
 mod volume_certificates;
 mod volume_disks;
 mod volume_files;

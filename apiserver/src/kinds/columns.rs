@@ -98,6 +98,8 @@ pub(crate) struct Part {
     pub(crate) path: &'static str,
     /// Checks the new state, in place of the check of the kind.
     pub(crate) validate: Option<PartCheck>,
+    /// The members that a write ignores.
+    pub(crate) reset: &'static [&'static str],
     /// True if it writes labels and annotations, too.
     pub(crate) writes_metadata: bool,
 }
@@ -256,6 +258,8 @@ pub(crate) struct GuardedWrite<'a> {
     pub(crate) old: Option<&'a Fields>,
     /// Finds a cluster-scoped object by its group, its resource and its name.
     pub(crate) find: &'a dyn Fn(&str, &str, &str) -> Option<Fields>,
+    /// Lists the objects of a group and a resource.
+    pub(crate) list: &'a dyn Fn(&str, &str) -> Vec<Fields>,
     pub(crate) author: &'a dyn Author,
 }
 

@@ -23,7 +23,7 @@ use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
 use crate::plugin::{Addition, AdmissionPlugin, At, Off};
 use crate::status::{Cause, ResourceName};
-use crate::types::{Type, TypeMismatch, Types, wrong_member};
+use crate::types::{Shape, Type, TypeMismatch, Types, wrong_member};
 
 /// A kind that the server serves: a row of the table.
 ///
@@ -49,6 +49,8 @@ pub struct Kind {
     pub(crate) name: NameCheck,
     /// The status subresource, if the kind has one.
     pub(crate) status: Status,
+    /// The members that a write to the object ignores, if the kind has a status subresource.
+    pub(crate) reset: &'static [&'static str],
     pub(crate) generation: Generation,
     /// True if a PUT may omit the resourceVersion.
     pub(crate) unconditional_update: bool,
@@ -196,6 +198,11 @@ impl Kind {
         self.parts.iter().find(|part| part.name == name).map(|part| part.path)
     }
 
+    /// Returns the members that a write to one member ignores.
+    pub(crate) fn part_reset(&self, path: &str) -> &'static [&'static str] {
+        self.parts.iter().find(|part| part.path == path).map_or(&[], |part| part.reset)
+    }
+
     /// Returns whether a write to one member may change labels and annotations, too.
     pub(crate) fn part_writes_metadata(&self, path: &str) -> bool {
         self.parts.iter().any(|part| part.path == path && part.writes_metadata)
@@ -277,14 +284,38 @@ impl Kind {
         for path in self.immutable {
             let (new, old) = (read_path(object, path), read_path(old, path));
             if new != old {
-                causes.push(Cause::invalid(
-                    *path,
-                    new.unwrap_or(&Value::Null),
-                    "field is immutable",
-                ));
+                let none = self.none_at(path);
+                causes.push(Cause::invalid(*path, new.unwrap_or(&none), "field is immutable"));
             }
         }
         warnings
+    }
+
+    /// Returns whether the finalizers of an object need no domain. The real server checks them by
+    /// the rules for core objects or by those for all objects.
+    pub(crate) fn has_any_finalizer(&self) -> bool {
+        self.custom
+            || matches!(
+                &*self.group,
+                "admissionregistration.k8s.io"
+                    | "apiextensions.k8s.io"
+                    | "apiregistration.k8s.io"
+                    | "coordination.k8s.io"
+            )
+    }
+
+    /// Returns the value of a missing member, as the server's own version has it.
+    fn none_at(&self, path: &str) -> Value {
+        let mut known = self.known_type();
+        for name in path.split('.') {
+            let shape = known.and_then(|known| known.member(name)).map(|member| &member.shape);
+            known = match shape {
+                Some(Shape::Text) => return "".into(),
+                Some(Shape::Object(id)) => Some(Types::all().get(*id)),
+                _ => None,
+            };
+        }
+        Value::Null
     }
 
     /// Adds to an object what the plugins of the kind add at a write.

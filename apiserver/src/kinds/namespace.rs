@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::checks::metadata;
 use crate::fields::{Fields, read_path};
 use crate::status::Cause;
 
@@ -41,6 +42,7 @@ pub(super) fn mark(namespace: &mut Fields) {
 }
 
 pub(super) fn validate(namespace: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
+    check_finalizers(namespace, old.is_none(), causes);
     let (Some(phase), Some(_)) = (read_path(namespace, "status.phase"), old) else { return };
     let marked = read_path(namespace, "metadata.deletionTimestamp").is_some();
     let detail = match (marked, phase == "Active") {
@@ -49,4 +51,13 @@ pub(super) fn validate(namespace: &Fields, old: Option<&Fields>, causes: &mut Ve
         _ => return,
     };
     causes.push(Cause::invalid("status.Phase", phase, detail));
+}
+
+/// Checks the finalizers of the spec.
+fn check_finalizers(namespace: &Fields, is_new: bool, causes: &mut Vec<Cause>) {
+    let list = read_path(namespace, "spec.finalizers").and_then(Value::as_array);
+    for (place, finalizer) in list.into_iter().flatten().enumerate() {
+        let at = if is_new { String::new() } else { format!("[{place}]") };
+        metadata::check_finalizer(finalizer, &format!("spec.finalizers{at}"), causes);
+    }
 }

@@ -39,3 +39,39 @@ pub(super) fn inherit(node: &mut Fields, old: &Fields) {
         }
     }
 }
+
+/// Makes the single range of addresses and the list of ranges agree.
+pub(super) fn derive(node: &mut Fields) {
+    let Some(Value::Object(spec)) = node.get_mut("spec") else { return };
+    let first = spec.get("podCIDRs").and_then(|all| all.get(0)).cloned();
+    match spec.get("podCIDR").filter(|one| one.as_str().is_some_and(|one| !one.is_empty())) {
+        Some(one) if first.as_ref() != Some(one) => {
+            let list = json!([one]);
+            spec.insert("podCIDRs".to_owned(), list);
+        }
+        None if first.is_some() => {
+            spec.insert("podCIDR".to_owned(), json!(first));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn range_of_a_node_is_the_first_of_its_list() {
+        let derived = |spec: Value| {
+            let mut node = Fields::from_iter([("spec".to_owned(), spec)]);
+            derive(&mut node);
+            node["spec"].clone()
+        };
+        let both = json!({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.0.0.0/24"]});
+        assert_eq!(derived(json!({"podCIDR": "10.0.0.0/24"})), both);
+        assert_eq!(derived(json!({"podCIDRs": ["10.0.0.0/24"]})), both);
+        let other = json!({"podCIDR": "10.0.0.0/24", "podCIDRs": ["10.1.0.0/24"]});
+        assert_eq!(derived(other), both);
+        assert_eq!(derived(json!({})), json!({}));
+    }
+}

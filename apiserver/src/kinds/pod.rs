@@ -6,7 +6,9 @@ use homeostat_core::go_quote;
 use serde_json::{Map, Value, json};
 
 use super::columns::{ActionError, AdmitError};
-use super::{app_armor, checks, image_name, label_keys, pod_level, pod_update, resize};
+use super::{
+    app_armor, checks, image_name, label_keys, pod_level, pod_update, priority_class, resize,
+};
 use crate::fields::{Fields, are_kept, read_path, text};
 use crate::names;
 use crate::plugin::{Addition, AdmissionPlugin, At};
@@ -109,17 +111,14 @@ pub(super) fn set_priority(
 ) -> Result<(), AdmitError> {
     let Some(Value::Object(spec)) = pod.get_mut("spec") else { return Ok(()) };
     let name = spec.get("priorityClassName").and_then(Value::as_str).unwrap_or("").to_owned();
-    let value = |class: &Fields| class.get("value").and_then(Value::as_i64).unwrap_or(0);
     let class = if name.is_empty() {
-        let mut defaults = all();
-        defaults.retain(|class| class.get("globalDefault") == Some(&json!(true)));
-        defaults.into_iter().min_by_key(value)
+        priority_class::default_of(all())
     } else {
         let class = find(&name);
         Some(class.ok_or_else(|| format!("no PriorityClass with name {name} was found"))?)
     };
     let class = class.unwrap_or_default();
-    let computed = value(&class);
+    let computed = priority_class::value(&class);
     if let Some(given) = spec.get("priority").and_then(Value::as_i64).filter(|it| *it != computed) {
         return Err(AdmitError::Forbidden(format!(
             "the integer value of priority ({given}) must not be provided in pod spec; priority \
@@ -131,7 +130,11 @@ pub(super) fn set_priority(
     if let Some(default) = default {
         spec.insert("priorityClassName".to_owned(), default.clone());
     }
-    let Some(policy) = class.get("preemptionPolicy") else { return Ok(()) };
+    let without_class = json!("PreemptLowerPriority");
+    let is_named = read_path(&class, "metadata.name").is_some();
+    let policy = class.get("preemptionPolicy");
+    let policy = if is_named { policy } else { Some(&without_class) };
+    let Some(policy) = policy else { return Ok(()) };
     if let Some(given) = spec.get("preemptionPolicy").filter(|given| *given != policy) {
         return Err(AdmitError::Forbidden(format!(
             "the string value of PreemptionPolicy ({}) must not be provided in pod spec; priority \
@@ -257,9 +260,9 @@ fn add_default_tolerations(pod: &mut Fields, _: Option<&Fields>) {
     let tolerations = spec.entry("tolerations").or_insert_with(|| json!([]));
     let Value::Array(list) = tolerations else { return };
     for taint in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
-        let known = list.iter().any(|one| match one.get("key").and_then(Value::as_str) {
-            Some(key) => key == taint,
-            None => true,
+        let known = list.iter().any(|one| {
+            let (key, effect) = (text(one, "key"), text(one, "effect"));
+            (key.is_empty() || key == taint) && matches!(effect, "" | "NoExecute")
         });
         if !known {
             list.push(json!({"key": taint, "operator": "Exists", "effect": "NoExecute",
@@ -365,6 +368,38 @@ mod tests {
             bound(json!({"metadata": {"name": "p"}}), &json!({"target": {"name": "A b"}}));
         let Err(ActionError::Invalid(detail)) = refused else { panic!("the pod was bound") };
         assert!(detail.starts_with("target.name: Invalid value: \"A b\": "), "{detail}");
+    }
+
+    #[test]
+    fn toleration_of_another_effect_leaves_the_default_ones() {
+        let keys = |tolerations: Value| -> Vec<String> {
+            let Value::Object(mut pod) = json!({"spec": {"tolerations": tolerations}}) else {
+                unreachable!()
+            };
+            add_default_tolerations(&mut pod, None);
+            let list = pod["spec"]["tolerations"].as_array().unwrap().clone();
+            list.iter().map(|one| text(one, "key").to_owned()).collect()
+        };
+        let (not_ready, gone) = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable");
+        let all = json!([{"operator": "Exists", "effect": "NoSchedule"}]);
+        assert_eq!(keys(all), ["", not_ready, gone]);
+        assert_eq!(keys(json!([{"operator": "Exists"}])), [""]);
+        let evicting = json!([{"key": gone, "effect": "NoExecute"}]);
+        assert_eq!(keys(evicting), [gone, not_ready]);
+    }
+
+    #[test]
+    fn pod_without_a_class_preempts() {
+        let admitted = |policy: &str, classes: Vec<Fields>| {
+            let spec = json!({"preemptionPolicy": policy});
+            let mut pod = Fields::from_iter([("spec".to_owned(), spec)]);
+            set_priority(&mut pod, &|_| None, &|| classes.clone())
+        };
+        assert_eq!(admitted("PreemptLowerPriority", Vec::new()), Ok(()));
+        assert!(matches!(admitted("Never", Vec::new()), Err(AdmitError::Forbidden(_))));
+        let class = json!({"metadata": {"name": "a"}, "globalDefault": true, "value": 1,
+            "preemptionPolicy": "Never"});
+        assert_eq!(admitted("Never", vec![class.as_object().unwrap().clone()]), Ok(()));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The warnings about the spec of a pod (`GetWarningsForPod`, `GetWarningsForPodTemplate`).
 
+mod paths;
 mod ports;
 
 use std::collections::HashSet;
@@ -9,7 +10,7 @@ use serde_json::Value;
 use super::annotations::APP_ARMOR;
 use super::checks::pod_profiles::{SECCOMP_OF_CONTAINER, SECCOMP_OF_POD};
 use super::checks::{items, member, pod_containers};
-use super::network_warnings;
+use super::{app_armor, network_warnings, storage_class};
 use crate::fields::text;
 use crate::quantity;
 
@@ -218,8 +219,13 @@ impl<'a> Pod<'a> {
         let at = self.spec_at();
         for (place, volume) in self.list("volumes") {
             let all = SOURCES.iter().map(|(name, ..)| *name);
-            self.found.extend(of_sources(volume, all, &format!("{at}.volumes[{place}]")));
+            let at = format!("{at}.volumes[{place}]");
+            self.found.extend(of_sources(volume, all, &at));
+            let claim = volume.pointer("/ephemeral/volumeClaimTemplate/spec").unwrap_or_default();
+            let at = format!("{at}.ephemeral.volumeClaimTemplate.spec");
+            self.found.extend(storage_class::claim_amounts(claim, &at));
         }
+        self.found.extend(self.list("volumes").flat_map(|(_, volume)| paths::of_volume(volume)));
     }
 
     /// Checks host aliases and secrets that are listed twice.
@@ -282,9 +288,15 @@ impl<'a> Pod<'a> {
         let key = format!("{APP_ARMOR}{name}");
         // Those of a pod have become members of its containers.
         let is_template = !self.prefix.is_empty();
+        // The annotation may say what the pod's member says.
+        let of_pod = member(member(self.spec, "securityContext"), "appArmorProfile");
+        let differs = |annotation: &Value| {
+            let profile = annotation.as_str().and_then(app_armor::profile_of);
+            of_pod.is_null() || profile.as_ref() != Some(of_pod)
+        };
         if is_template
             && member(context, "appArmorProfile").is_null()
-            && self.annotation(&key).is_some()
+            && self.annotation(&key).is_some_and(differs)
         {
             let text = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
             self.add(&format!("metadata.annotations[{key}]"), text);

@@ -71,3 +71,10 @@ fn validate_frozen(new: &Fields, old: Option<&Fields>, data: &[&str], causes: &m
         }
     }
 }
+/// Removes all but the names from the secrets of a service account.
+pub(super) fn name_secrets(account: &mut Fields) {
+    let secrets = account.get_mut("secrets").and_then(Value::as_array_mut).into_iter().flatten();
+    for secret in secrets.filter_map(Value::as_object_mut) {
+        secret.retain(|member, _| member == "name");
+    }
+}

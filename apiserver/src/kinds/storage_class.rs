@@ -111,12 +111,17 @@ pub(super) fn warn(claim: &Fields, _: Option<&Fields>) -> Vec<String> {
              \"storageClassName\" attribute instead"
         ));
     }
-    for list in ["requests", "limits"] {
-        let path = format!("spec.resources.{list}");
-        let amount = read_path(claim, &path).and_then(|list| list.get("storage"));
-        warnings.extend(quantity::fraction_warning(amount, &format!("{path}[storage]")));
-    }
+    warnings.extend(claim.get("spec").into_iter().flat_map(|spec| claim_amounts(spec, "spec")));
     warnings
+}
+
+/// Returns the warnings about the amounts in the spec of a claim, at the path `at`.
+pub(super) fn claim_amounts(spec: &Value, at: &str) -> Vec<String> {
+    let warning = |list: &str| {
+        let amount = spec.pointer(&format!("/resources/{list}/storage"));
+        quantity::fraction_warning(amount, &format!("{at}.resources.{list}[storage]"))
+    };
+    ["requests", "limits"].into_iter().filter_map(warning).collect()
 }
 
 #[cfg(test)]

@@ -33,6 +33,7 @@ pub(super) const PLAIN: Kind = Kind {
     custom: false,
     name: names::dns_subdomain,
     status: Status::None,
+    reset: &["status"],
     generation: Generation::None,
     unconditional_update: true,
     create_on_update: false,

@@ -1,5 +1,6 @@
 //! The problem of one field of an object.
 
+use homeostat_core::go_quote;
 use homeostat_schema::FieldError;
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ impl Cause {
     }
 
     pub(crate) fn invalid(field: impl Into<String>, value: &Value, detail: &str) -> Self {
-        let message = format!("Invalid value: {value}: {detail}");
+        let message = format!("Invalid value: {}: {detail}", shown(value));
         Self { reason: "FieldValueInvalid", message, field: field.into() }
     }
 
@@ -48,12 +49,13 @@ impl Cause {
 
     pub(crate) fn unsupported(field: impl Into<String>, value: &Value, supported: &[&str]) -> Self {
         let list: Vec<String> = supported.iter().map(|one| format!("\"{one}\"")).collect();
-        let message = format!("Unsupported value: {value}: supported values: {}", list.join(", "));
+        let message =
+            format!("Unsupported value: {}: supported values: {}", shown(value), list.join(", "));
         Self { reason: "FieldValueNotSupported", message, field: field.into() }
     }
 
     pub(crate) fn duplicate(field: impl Into<String>, value: &Value) -> Self {
-        let message = format!("Duplicate value: {value}");
+        let message = format!("Duplicate value: {}", shown(value));
         Self { reason: "FieldValueDuplicate", message, field: field.into() }
     }
 
@@ -65,7 +67,7 @@ impl Cause {
 
     pub(crate) fn not_found(field: impl Into<String>, value: &Value, detail: &str) -> Self {
         let detail = if detail.is_empty() { String::new() } else { format!(": {detail}") };
-        let message = format!("Not found: {value}{detail}");
+        let message = format!("Not found: {}{detail}", shown(value));
         Self { reason: "FieldValueNotFound", message, field: field.into() }
     }
 
@@ -116,4 +118,9 @@ impl From<FieldError> for Cause {
         let FieldError { reason, field, message, .. } = error;
         Self { reason: reason.as_str(), message, field }
     }
+}
+
+/// Shows a value as the server's messages do: texts in Go's quotes, other values in JSON.
+fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), go_quote)
 }

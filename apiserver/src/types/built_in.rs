@@ -25,11 +25,12 @@ fn object(table: &'static schema::Types, id: schema::TypeId) -> Type {
         matches!(&*field.name, "kind" | "apiVersion") && field.protobuf.is_empty()
     };
     let fields = object.fields().filter(|field| !is_type_meta(field));
-    let members = fields.map(|field| member(field, name)).collect();
+    let is_definition = package.contains(".apiextensions");
+    let members = fields.map(|field| member(field, name, is_definition)).collect();
     Type { package: short_package(package), name, full_name, members }
 }
 
-fn member(field: &'static schema::Field, owner: &'static str) -> Member {
+fn member(field: &'static schema::Field, owner: &'static str, is_definition: bool) -> Member {
     let shape = shape(&field.node, &field.go_type);
     let merge = match (&shape, &field.patch.key) {
         (Shape::List(_), Some(key)) => Merge::ByKey(key),
@@ -51,6 +52,8 @@ fn member(field: &'static schema::Field, owner: &'static str) -> Member {
         merge,
         required: field.required,
         values: values(&field.node),
+        // Definitions are stored as JSON.
+        forgets_empty: field.empty == schema::Empty::Encoded && !is_definition,
         dropped: field.dropped,
     }
 }

@@ -10,6 +10,9 @@ use crate::clock::{rfc3339, rfc3339_micros};
 use crate::fields::Fields;
 use crate::quantity;
 
+/// The zero value of Go's time.
+const ZERO: Timestamp = Timestamp::constant(-62_135_596_800, 0);
+
 /// Normalizes an object of a kind; `kind` and `apiVersion` are not in the table of types.
 pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
     normalize_changed(kind, object, &Fields::new());
@@ -64,6 +67,12 @@ impl Member {
             return self.is_always_encoded().then(|| self.shape.zero());
         }
         self.shape.normalize(&mut value, old);
+        if value.is_null() && self.empty == Empty::Zero {
+            return None;
+        }
+        if self.forgets_empty && is_empty_list(&self.shape, &value) {
+            return Some(self.shape.zero());
+        }
         let omitted = self.empty != Empty::Written && self.shape.is_zero(&value);
         (!omitted).then_some(value)
     }
@@ -153,8 +162,8 @@ impl Shape {
                     *value = json!(quantity.to_string());
                 }
             }
-            (Self::Time, Value::String(text)) => with_time(text, rfc3339),
-            (Self::MicroTime, Value::String(text)) => with_time(text, rfc3339_micros),
+            (Self::Time, value) => with_time(value, rfc3339),
+            (Self::MicroTime, value) => with_time(value, rfc3339_micros),
             _ => {}
         }
     }
@@ -168,9 +177,19 @@ impl Shape {
     }
 }
 
-fn with_time(text: &mut String, show: fn(Timestamp) -> String) {
-    if let Ok(time) = text.parse::<Timestamp>() {
-        *text = show(time);
+fn is_empty_list(shape: &Shape, value: &Value) -> bool {
+    matches!(shape, Shape::List(_)) && value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Writes a time as the server does. Go's zero time is null.
+fn with_time(value: &mut Value, show: fn(Timestamp) -> String) {
+    let time = value.as_str().and_then(|text| {
+        // Go reads an hour of one digit.
+        let padded = || text.replacen('T', "T0", 1).parse::<Timestamp>().ok();
+        text.parse().ok().or_else(padded)
+    });
+    if let Some(time) = time {
+        *value = if time == ZERO { Value::Null } else { json!(show(time)) };
     }
 }
 
@@ -211,6 +230,20 @@ mod tests {
             }]},
         });
         assert_eq!(normalized("", "Pod", pod), expected);
+    }
+
+    #[test]
+    fn empty_list_and_zero_time_are_null_where_they_are_written() {
+        let slice = json!({"addressType": "IPv4", "endpoints": [], "ports": [],
+            "metadata": {"creationTimestamp": "0001-01-01T00:00:00Z"}});
+        let expected = json!({"addressType": "IPv4", "endpoints": null, "ports": null,
+            "metadata": {}});
+        assert_eq!(normalized("discovery.k8s.io", "EndpointSlice", slice), expected);
+        let job = json!({"status": {"lastScheduleTime": "0001-01-01T00:00:00Z",
+            "lastSuccessfulTime": "2026-01-01T1:00:00Z"}});
+        let status = normalized("batch", "CronJob", job)["status"].clone();
+        assert_eq!(status["lastScheduleTime"], Value::Null);
+        assert_eq!(status["lastSuccessfulTime"], "2026-01-01T01:00:00Z");
     }
 
     #[test]

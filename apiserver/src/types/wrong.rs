@@ -3,9 +3,9 @@
 use std::ops::ControlFlow;
 
 use homeostat_quantity::Quantity;
-use jiff::Timestamp;
 use serde_json::Value;
 
+use super::go_time::{self, Layout};
 use super::in_order::{InOrder, Tree};
 use super::{Member, Shape, Type, Types};
 use crate::fields::Fields;
@@ -174,6 +174,9 @@ impl Place<'_> {
         (value, old): (&T, Option<&T>),
         search: &mut Search,
     ) -> Found {
+        if let Some(found) = self.check_schema(shape, go_type, value, search) {
+            return found;
+        }
         let known = value.value();
         match (shape, &*known) {
             (shape, known) if shape.has_expected_json_type(known) => Found::Continue(()),
@@ -199,13 +202,31 @@ impl Place<'_> {
         }
     }
 
+    /// Checks a schema of a definition that stands where a value of another type may stand.
+    fn check_schema<T: Tree>(
+        &self,
+        shape: &Shape,
+        go_type: &str,
+        value: &T,
+        search: &mut Search,
+    ) -> Option<Found> {
+        let shape = if let Shape::Pointer(inner) = shape { inner } else { shape };
+        if !matches!(shape, Shape::Raw) || !go_type.starts_with("v1.JSONSchemaPropsOr") {
+            return None;
+        }
+        let schema = Types::all().named("apiextensions.JSONSchemaProps")?;
+        if value.value().is_object() {
+            return Some(check_members(schema, value, None, Some(self), search));
+        }
+        let mut schemas = value.items()?.iter().filter(|item| item.value().is_object());
+        Some(schemas.try_for_each(|one| check_members(schema, one, None, Some(self), search)))
+    }
+
     fn check_scalar(&self, shape: &Shape, go_type: &str, value: &Value) -> Option<TypeMismatch> {
         match (shape, value) {
             (Shape::Quantity, value) => check_quantity(value),
-            (Shape::Time, Value::String(text)) => check_time(text, "2006-01-02T15:04:05Z07:00"),
-            (Shape::MicroTime, Value::String(text)) => {
-                check_time(text, "2006-01-02T15:04:05.000000Z07:00")
-            }
+            (Shape::Time, Value::String(text)) => check_time(text, Layout::Seconds),
+            (Shape::MicroTime, Value::String(text)) => check_time(text, Layout::Micros),
             (Shape::Time | Shape::MicroTime, value) => Some(self.mismatch(shape, "string", value)),
             (Shape::IntOrString, value) => Some(self.mismatch(shape, "int32", value)),
             (Shape::Bytes, Value::String(text)) => check_base64(text),
@@ -281,12 +302,8 @@ fn fits(number: &serde_json::Number, shape: &Shape) -> bool {
     }
 }
 
-fn check_time(text: &str, layout: &str) -> Option<TypeMismatch> {
-    if text.parse::<Timestamp>().is_ok() {
-        return None;
-    }
-    let detail =
-        format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{text}\" as \"2006\"");
+fn check_time(text: &str, layout: Layout) -> Option<TypeMismatch> {
+    let detail = go_time::problem(text, layout)?;
     Some(TypeMismatch { decoded: detail.clone(), restored: detail })
 }
 

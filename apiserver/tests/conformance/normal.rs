@@ -38,6 +38,7 @@ const WITH_OWNERS: &[&str] = &[
     "jobs",
     "leases",
     "managers",
+    "mutations2",
     "namespaces",
     "persistentvolumeclaims",
     "podlevel",

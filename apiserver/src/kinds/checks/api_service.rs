@@ -1,5 +1,6 @@
 //! Registrations of API servers.
 
+use homeostat_core::go_quote;
 use serde_json::{Value, json};
 
 use super::Test::{By, Required};
@@ -38,8 +39,9 @@ pub(crate) fn api_service(service: &Fields, _: Option<&Fields>, causes: Causes<'
 fn name(metadata: &Value, spec: &Value, causes: Causes<'_>) {
     let required = format!("{}.{}", text(spec, "version"), text(spec, "group"));
     let name = text(metadata, "name");
-    if name != required && names::path_segment(name).is_empty() {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: \"{required}\"");
+    if !name.is_empty() && name != required && names::path_segment(name).is_empty() {
+        let required = go_quote(&required);
+        let detail = format!("must be `spec.version+\".\"+spec.group`: {required}");
         causes.push(Cause::invalid("metadata.name", member(metadata, "name"), &detail));
     }
 }

@@ -21,6 +21,9 @@ pub(crate) fn attachment(attachment: &Fields, old: Option<&Fields>, causes: Caus
         ("detachError", Has(ERROR)),
     ];
     let spec = attachment.get("spec").unwrap_or(&Value::Null);
+    if old.is_some() {
+        super::run(&[("attacher", Required(""))], spec, "spec", causes);
+    }
     super::run(SPEC, spec, "spec", causes);
     super::run(STATUS, attachment.get("status").unwrap_or(&Value::Null), "status", causes);
     let name = member(member(spec, "source"), "persistentVolumeName");

@@ -117,7 +117,8 @@ pub(crate) fn trust_bundle(bundle: &Fields, old: Option<&Fields>, causes: Causes
 /// it has no colon.
 fn bundle_name(bundle: &Value, causes: Causes<'_>) {
     let shown = member(member(bundle, "metadata"), "name");
-    let name = shown.as_str().unwrap_or_default();
+    // A missing name has been refused before.
+    let Some(name) = shown.as_str() else { return };
     let signer = text(member(bundle, "spec"), "signerName");
     let prefix = format!("{}:", signer.replace('/', ":"));
     let rest = if signer.is_empty() {

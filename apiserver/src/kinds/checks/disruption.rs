@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Test::{By, OneOf};
-use super::{Causes, Check, member, selectors};
+use super::{Causes, Check, conditions, member, selectors};
 use crate::fields::Fields;
 use crate::status::Cause;
 
@@ -27,6 +27,7 @@ pub(crate) fn budget(budget: &Fields, _: Option<&Fields>, causes: Causes<'_>) {
     }
     super::run(SPEC, spec, "spec", causes);
     let status = budget.get("status").unwrap_or(&Value::Null);
+    super::run(&[("conditions", By(conditions::list))], status, "status", causes);
     for name in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
         let number = member(status, name);
         if number.as_i64().is_some_and(|number| number < 0) {

@@ -1,6 +1,6 @@
 //! Classes of ingresses.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Test::{By, Required};
 use super::{Causes, Check, check_text, is_empty, join, member, paths, text};
@@ -16,7 +16,8 @@ pub(crate) fn ingress_class(class: &Fields, old: Option<&Fields>, causes: Causes
     let controller = member(spec, "controller");
     let before = old.map(|old| old.get("spec").unwrap_or(&Value::Null));
     if before.is_some_and(|before| member(before, "controller") != controller) {
-        causes.push(Cause::invalid("spec.controller", controller, "field is immutable"));
+        let shown = json!(text(spec, "controller"));
+        causes.push(Cause::invalid("spec.controller", &shown, "field is immutable"));
     }
     if text(spec, "controller").len() > MAX_CONTROLLER {
         causes.push(Cause::too_long("spec.controller", MAX_CONTROLLER));

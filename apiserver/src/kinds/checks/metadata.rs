@@ -12,7 +12,8 @@ use crate::status::Cause;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MetadataRules<'a> {
     pub(crate) name: NameCheck,
-    pub(crate) is_custom: bool,
+    /// True if finalizers need no domain.
+    pub(crate) any_finalizer: bool,
     /// The managers that a client, a webhook or a policy gave: those of the server are good.
     pub(crate) managers: Option<&'a Value>,
 }
@@ -39,14 +40,15 @@ impl MetadataRules<'_> {
             );
         }
         let name = meta_text(object, "name");
-        let found = (self.name)(name);
+        // A missing name has been refused before.
+        let found = if name.is_empty() { Vec::new() } else { (self.name)(name) };
         causes.extend(
             found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)),
         );
         check_lists(object, old, causes);
         check_finalizers(object, causes);
         check_managers(self.managers, causes);
-        if !self.is_custom {
+        if !self.any_finalizer {
             check_domains(object, causes);
         }
     }
@@ -77,7 +79,7 @@ pub(crate) fn check_inner(mut metadata: Fields) -> Vec<Cause> {
     let name = names::path_segment;
     let mut found = Vec::new();
     let managers = managers_of(&object);
-    MetadataRules { name, is_custom: true, managers }.check(&object, None, &mut found);
+    MetadataRules { name, any_finalizer: true, managers }.check(&object, None, &mut found);
     if !namespace.is_empty() {
         let (problems, shown) = (names::dns_label(&namespace), json!(namespace));
         let at = "metadata.namespace";
@@ -110,6 +112,16 @@ fn check_domains(object: &Fields, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(at, &json!(finalizer), detail));
         }
     }
+}
+
+/// Checks a finalizer outside of the metadata.
+pub(crate) fn check_finalizer(finalizer: &Value, at: &str, causes: &mut Vec<Cause>) {
+    let name = finalizer.as_str().unwrap_or_default();
+    let mut found = names::qualified(name);
+    if !name.contains('/') && !STANDARD.contains(&name) {
+        found.push("name is neither a standard finalizer name nor is it fully qualified".into());
+    }
+    causes.extend(found.iter().map(|detail| Cause::invalid(at, finalizer, detail)));
 }
 
 /// The members that each owner has.

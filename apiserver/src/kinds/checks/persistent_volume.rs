@@ -8,7 +8,9 @@ use super::Test::{Between, By, Has, OneOf, Required, Text};
 use super::affinity::NODE_SELECTOR;
 use super::storage_claim::access_modes;
 use super::volumes::Source;
-use super::{Causes, Check, is_empty, member, paths, text, volume_disks as disks, volumes};
+use super::{
+    Causes, Check, is_empty, member, paths, text, volume_affinity, volume_disks as disks, volumes,
+};
 use crate::fields::Fields;
 use crate::status::Cause;
 use crate::{go_diff, names, quantity};
@@ -114,6 +116,7 @@ pub(crate) fn volume(volume: &Fields, old: Option<&Fields>, causes: Causes<'_>) 
         let mode = member(spec, "volumeMode");
         causes.push(Cause::invalid("volumeMode", mode, "field is immutable"));
     }
+    volume_affinity::unchanged(spec, old, causes);
     let classes = [spec, old].map(|spec| member(spec, "volumeAttributesClassName"));
     if classes[0].is_null() && !classes[1].is_null() {
         let detail = "update from non-nil value to nil is forbidden";

@@ -166,7 +166,17 @@ pub(crate) fn template(
         let detail = "ephemeral containers not allowed in pod template";
         causes.push(Cause::forbidden(format!("{at}.ephemeralContainers"), detail));
     }
-    restart_policy(spec, &at, restarts, causes);
+    lifetime(spec, &at, (kind, restarts), causes);
+}
+
+/// Checks the restart policy and the deadline of a template at a path.
+pub(super) fn lifetime(
+    spec: &Value,
+    at: &str,
+    (kind, restarts): (&str, &[&str]),
+    causes: &mut Vec<Cause>,
+) {
+    restart_policy(spec, at, restarts, causes);
     if restarts.len() == 1 && !is_empty(member(spec, "activeDeadlineSeconds")) {
         let detail = format!("activeDeadlineSeconds in {kind} is not Supported");
         causes.push(Cause::forbidden(format!("{at}.activeDeadlineSeconds"), &detail));

@@ -25,7 +25,11 @@ pub(crate) fn cluster_role(role: &Fields, _: Option<&Fields>, causes: Causes<'_>
         causes.push(Cause::required(at, detail));
     }
     for (place, one) in items(selectors).iter().enumerate() {
-        selector(aggregation, one, &format!("{at}[{place}]"), causes);
+        let (at, before) = (format!("{at}[{place}]"), causes.len());
+        selector(aggregation, one, &at, causes);
+        if causes.len() > before {
+            causes.push(Cause::invalid(at, &Value::Null, "invalid label selector."));
+        }
     }
 }
 

@@ -32,19 +32,25 @@ pub(crate) fn annotations(annotations: &Value, at: &str, causes: &mut Vec<Cause>
 
 /// Checks the metadata of a template, which has labels and annotations only.
 pub(crate) fn template_metadata(metadata: &Value, at: &str, causes: &mut Vec<Cause>) {
-    const REFUSED: [(&str, &str); 8] = [
-        ("name", "name"),
-        ("generateName", "generateName"),
-        ("namespace", "namespace"),
-        ("uid", "uID"),
-        ("resourceVersion", "resourceVersion"),
-        ("generation", "generation"),
-        ("ownerReferences", "ownerReferences"),
-        ("finalizers", "finalizers"),
+    const REFUSED: [&str; 13] = [
+        "name",
+        "generateName",
+        "namespace",
+        "selfLink",
+        "uid",
+        "resourceVersion",
+        "generation",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "ownerReferences",
+        "finalizers",
+        "managedFields",
     ];
     annotations(member(metadata, "annotations"), &format!("{at}.annotations"), causes);
     labels(metadata, member(metadata, "labels"), &format!("{at}.labels"), causes);
-    for (_, shown) in REFUSED.iter().filter(|(name, _)| !member(metadata, name).is_null()) {
+    for name in REFUSED.into_iter().filter(|name| !member(metadata, name).is_null()) {
+        let shown = if name == "uid" { "uID" } else { name };
         causes.push(Cause::forbidden(format!("{at}.{shown}"), "cannot be set"));
     }
 }

@@ -56,20 +56,38 @@ fn too_long(member: &str, text: &str, longest: usize, causes: Causes<'_>) {
     }
 }
 
+/// Shows a member of an event as the server's own version has it.
+fn shown(key: &str, value: Value) -> Value {
+    let type_name = match key {
+        "involvedObject" | "related" => "core.ObjectReference",
+        "source" => "core.EventSource",
+        "reason" | "message" | "action" | "type" | "reportingComponent" | "reportingInstance"
+            if value.is_null() =>
+        {
+            return json!("");
+        }
+        _ => return value,
+    };
+    super::internal(type_name, &value)
+}
+
 /// Checks an event of the group `events.k8s.io`, in its stored form: it has stricter rules.
 pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>) {
-    const KEPT: [&str; 11] = [
-        "involvedObject",
-        "reason",
-        "message",
-        "source",
-        "firstTimestamp",
-        "lastTimestamp",
-        "count",
-        "eventTime",
-        "action",
-        "related",
-        "type",
+    // The members in the stored form, and their names in messages.
+    const KEPT: [(&str, &str); 13] = [
+        ("involvedObject", "involvedObject"),
+        ("reason", "reason"),
+        ("message", "message"),
+        ("source", "source"),
+        ("firstTimestamp", "firstTimestamp"),
+        ("lastTimestamp", "lastTimestamp"),
+        ("count", "count"),
+        ("type", "type"),
+        ("eventTime", "eventTime"),
+        ("action", "action"),
+        ("related", "related"),
+        ("reportingComponent", "reportingController"),
+        ("reportingInstance", "reportingInstance"),
     ];
     any_event(event, "reportingController", causes);
     let series = |event: &Fields| event.get("series").cloned().unwrap_or_default();
@@ -78,8 +96,8 @@ pub(crate) fn new_event(event: &Fields, old: Option<&Fields>, causes: Causes<'_>
     }
     let get = |event: &Fields, key: &str| event.get(key).cloned().unwrap_or_default();
     if let Some(old) = old {
-        for key in KEPT.into_iter().filter(|key| get(event, key) != get(old, key)) {
-            causes.push(Cause::invalid(key, &get(event, key), "field is immutable"));
+        for (key, at) in KEPT.into_iter().filter(|(key, _)| get(event, key) != get(old, key)) {
+            causes.push(Cause::invalid(at, &shown(key, get(event, key)), "field is immutable"));
         }
         return;
     }

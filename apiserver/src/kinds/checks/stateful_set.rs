@@ -41,6 +41,8 @@ pub(crate) fn stateful_set(object: &Fields, old: Option<&Fields>, causes: Causes
     if selector(spec, "statefulset", true, causes) {
         selectors::matches(spec, causes);
         template(&with_claims(spec), "StatefulSet", causes);
+    } else {
+        workloads::template_lifetime(spec, "StatefulSet", causes);
     }
     status(object, old, causes);
     let Some(old) = old.map(workloads::spec) else { return };

@@ -243,6 +243,12 @@ pub(super) fn template(spec: &Value, kind: &str, causes: Causes<'_>) {
     pod_spec::template(member(spec, "template"), "spec.template", (kind, &["Always"]), causes);
 }
 
+/// Checks the restart policy and the deadline of a template whose rest is not checked.
+pub(super) fn template_lifetime(spec: &Value, kind: &str, causes: Causes<'_>) {
+    let pod = member(member(spec, "template"), "spec");
+    pod_spec::lifetime(pod, "spec.template.spec", (kind, &["Always"]), causes);
+}
+
 // === strategies ===
 
 fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {

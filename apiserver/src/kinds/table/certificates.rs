@@ -24,6 +24,7 @@ fn signing_request() -> Kind {
         short_names: &["csr"],
         name: names::path_segment,
         status: Status::Subresource { kept: &["spec"], on_create: OnCreate::Drop },
+        reset: &["spec", "status"],
         fields: const { &[label("spec.signerName", &["spec.signerName"])] },
         record_author: set_requester,
         inherits: keep_spec,
@@ -40,6 +41,7 @@ const APPROVAL: Part = Part {
     name: "approval",
     path: "status.conditions",
     validate: Some(checks::signing::approval),
+    reset: &["spec", "status.certificate"],
     writes_metadata: true,
 };
 

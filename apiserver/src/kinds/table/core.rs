@@ -81,6 +81,7 @@ fn node() -> Kind {
             rules: &[("allocatable", From(node::allocatable))],
         }],
         additions: Cow::Borrowed(&node::TAINT),
+        derive: node::derive,
         prepare: node::prepare,
         inherits: node::inherit,
         validate: checks::nodes::node,
@@ -170,7 +171,6 @@ fn persistent_volume_claim() -> Kind {
         inherits: volume_claim::inherit,
         status: KEEPS_SPEC,
         returns_deleted: true,
-        fields: const { &[label("name", &["metadata.name"])] },
         defaults: &[
             Defaults { under: "spec", rules: &[("volumeMode", Json("\"Filesystem\""))] },
             Defaults { under: "status", rules: &[("phase", Json("\"Pending\""))] },
@@ -198,6 +198,7 @@ fn service_account() -> Kind {
         short_names: &["sa"],
         returns_deleted: true,
         actions: &[TOKEN],
+        derive: secret::name_secrets,
         warn: secret::warn_account,
         ..named("", "ServiceAccount", "serviceaccounts")
     }

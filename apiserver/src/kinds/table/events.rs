@@ -1,8 +1,12 @@
 //! Events in both of their groups, and leases.
 
+use std::borrow::Cow;
+
 use super::{PLAIN, label, named};
 use crate::kinds::DefaultValue::Json;
-use crate::kinds::{Defaults, Dependents, Generation, Kind, Protected, StoredAs, checks};
+use crate::kinds::{
+    Defaults, Dependents, Generation, Kind, Protected, StoredAs, checks, priority_class,
+};
 use crate::object::FieldLabel;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -65,6 +69,7 @@ fn priority_class() -> Kind {
         defaults: DEFAULTS,
         validate: checks::small::priority_class,
         immutable: &["preemptionPolicy"],
+        guards: Cow::Borrowed(priority_class::GUARDS),
         protected: Some(Protected {
             names: &["system-node-critical", "system-cluster-critical"],
             detail: "this is a system priority class and cannot be deleted",

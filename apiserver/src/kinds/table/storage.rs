@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use super::{KEEPS_METADATA, KEEPS_SPEC, PLAIN, label, named};
+use super::{KEEPS_METADATA, KEEPS_SPEC, PLAIN, named};
 use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::{Json, Unset};
 use crate::kinds::{Defaults, Generation, Kind, checks, protection, storage_class, warnings};
@@ -123,7 +123,6 @@ fn persistent_volume() -> Kind {
         namespaced: false,
         returns_deleted: true,
         status: KEEPS_SPEC,
-        fields: const { &[label("name", &["metadata.name"])] },
         defaults: &[
             Defaults {
                 under: "spec",

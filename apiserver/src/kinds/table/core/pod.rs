@@ -90,6 +90,7 @@ pub(super) fn row() -> Kind {
         name: "ephemeralcontainers",
         path: "spec.ephemeralContainers",
         validate: Some(pod_update::validate_ephemeral),
+        reset: &[],
         writes_metadata: false,
     };
     Kind {
