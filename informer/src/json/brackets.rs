@@ -1,8 +1,8 @@
 //! The end of an array or object, and the number of elements of an array, by their brackets and
 //! commas alone.
 //!
-//! The text is read in [`Block`]s of 64 bytes: some two instructions per byte, a tenth of what it
-//! takes to read every token. The price is that the grammar between the brackets is not checked.
+//! The text is read in [`Block`]s of 64 bytes: two to three instructions per byte, a fifth of what
+//! it takes to read every token. The price is that the grammar between the brackets is not checked.
 
 use super::block::{BLOCK, Block};
 
