@@ -160,8 +160,8 @@ proptest! {
 
 #[test]
 fn usual_values_are_not_left_to_serde_json() {
-    let text = r#"{"text":"\u00e4","letter":"a","number":-5,"small":255,"float":1.5,"flag":true,
-        "nothing":null,"newtype":"n","pair":[1,"b"],"variant":{"Struct":{"a":1}},
+    let text = r#"{"text":"\u00e4\"]\\","letter":"a","number":-5,"small":255,"float":1.5,
+        "flag":true,"nothing":null,"newtype":"n","pair":[1,"b"],"variant":{"Struct":{"a":1}},
         "tagged":{"a":1,"type":"A"},"untagged":"u","map":{"k":[{"variant":"Unit"}]},
         "any":{"a":[1,"2",null]},"other":[{}]}"#;
     assert_eq!(check::<Forms>(text), Ok(true));
