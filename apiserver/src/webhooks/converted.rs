@@ -1,11 +1,13 @@
 //! The check of one converted object: a webhook may change everything but its identity and most of
 //! its metadata.
 
+use homeostat_schema::go_type;
 use serde_json::{Value, json};
 
 use super::review::text;
 use crate::fields::{Fields, meta_text};
 use crate::kinds::selectors;
+use crate::status::{Cause, aggregate};
 
 /// Checks a converted object, and restores the metadata that a webhook may not change. `of` is the
 /// type of the original, for texts.
@@ -96,25 +98,7 @@ fn check_texts(name: &str, texts: &Fields, before: Option<&Value>) -> Result<(),
         // The real server's path lacks the last letter, too.
         selectors::annotations(&value, "metadata.annotation", &mut causes);
     }
-    let problems: Vec<String> = causes.iter().map(crate::status::Cause::text).collect();
-    match problems.as_slice() {
-        [] => Ok(()),
-        [problem] => Err(problem.clone()),
-        several => Err(format!("[{}]", several.join(", "))),
-    }
-}
-
-/// Returns Go's name of the type of a value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
+    if causes.is_empty() { Ok(()) } else { Err(aggregate(causes.iter().map(Cause::text))) }
 }
 
 #[cfg(test)]

@@ -86,8 +86,8 @@ pub(super) fn check(spec: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>
     }
 }
 
-/// Checks the server of a webhook. `before` is the configuration in the stored definition, and
-/// whether that is established.
+/// Checks the server of a webhook. `before` is the configuration in the stored definition;
+/// `is_established` is true if that definition is established.
 fn check_client(config: &Value, (before, is_established): (&Value, bool), causes: &mut Vec<Cause>) {
     if config.is_null() {
         let detail = "required when strategy is set to Webhook";
