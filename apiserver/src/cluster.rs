@@ -49,6 +49,7 @@ mod roles;
 mod served_kinds;
 mod server_clock;
 mod volume_protection;
+mod watch;
 mod work_queue;
 
 use std::time::Duration;

@@ -12,7 +12,6 @@ use std::sync::{Arc, OnceLock};
 use homeostat_core::WallClock;
 use homeostat_faults::Faults;
 use parking_lot::{Mutex, MutexGuard, RwLock};
-use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -20,6 +19,7 @@ use self::clients::Clients;
 use self::settling::Pending;
 pub(crate) use self::settling::Settling;
 use crate::access::Access;
+use crate::changes::Changes;
 use crate::clock::Chance;
 use crate::fields::Fields;
 use crate::kinds::crd::names_in_use::NamesInUse;
@@ -68,8 +68,8 @@ pub(crate) struct Core {
     storage: Mutex<Storage>,
     recent: Recent,
     pub(crate) metrics: Metrics,
-    /// Notified at each new revision. A `watch` channel would wake its readers in a random order.
-    changed: Arc<Notify>,
+    /// Notified at each new revision.
+    pub(crate) changes: Arc<Changes>,
     /// Cancelled by a restart: ends the open watches.
     streams: Mutex<CancellationToken>,
     /// Its trace also records what the server does on its own.
@@ -134,7 +134,7 @@ impl Core {
             storage,
             recent: Recent::default(),
             metrics: Metrics::default(),
-            changed: Arc::new(Notify::new()),
+            changes: Arc::default(),
             streams,
             faults,
             clients: Mutex::default(),
@@ -206,7 +206,7 @@ impl Core {
         reread: impl Fn(&Arc<Stored>) -> Arc<Stored>,
     ) {
         self.storage.lock().reopen(resource, reread);
-        self.changed.notify_waiters();
+        self.changes.notify(resource);
     }
 
     /// Calls `read` with the storage. The lock is held during the call, so `read` must be short.
@@ -343,10 +343,6 @@ impl Core {
         if self.has_state.load(Ordering::Relaxed) && self.read(Storage::has_failed) {
             return self.fail();
         }
-        self.changed.notify_waiters();
-    }
-
-    pub(crate) fn changed(&self) -> &Notify {
-        &self.changed
+        self.changes.notify(resource);
     }
 }

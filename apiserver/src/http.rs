@@ -106,7 +106,6 @@ where
     let query = parts.uri.query().unwrap_or_default();
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
-    let status_media = negotiate::status_media(&parts.headers);
     let has_media = matches!(&route, Route::Document(document) if document.is_discovery());
     let recording = recording(core, &route, (&parts, old.as_ref()));
     let is_long = recording.as_ref().is_some_and(Recording::is_long);
@@ -142,10 +141,10 @@ where
             return (record(deadline::within(limit, response).await), true);
         }
     };
-    let media = match (&reply, status_media) {
-        (Reply::Failure(_), media) => media,
-        (_, media) if has_media => media,
-        _ => Media::Json,
+    let media = if has_media || matches!(reply, Reply::Failure(_)) {
+        negotiate::status_media(&parts.headers)
+    } else {
+        Media::Json
     };
     let is_audited = !matches!(reply, Reply::Malformed);
     (record(without_body(&parts.method, reply.into_response(media))), is_audited)
@@ -202,7 +201,7 @@ fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body>
 async fn answer<B>(
     core: &Arc<Core>,
     user: Arc<User>,
-    parts: Parts,
+    mut parts: Parts,
     target: Target,
     body: B,
 ) -> Response<Body>
@@ -211,11 +210,11 @@ where
     B::Error: Into<BoxError>,
 {
     let method = parts.method.clone();
-    let status_media = negotiate::status_media(&parts.headers);
-    let call = match read(user, parts, target, body).await {
+    let call = match read(user, &mut parts, target, body).await {
         Ok(call) => call,
         Err(failure) => {
-            return without_body(&method, Reply::Failure(failure).into_response(status_media));
+            let media = negotiate::status_media(&parts.headers);
+            return without_body(&method, Reply::Failure(failure).into_response(media));
         }
     };
     let definition = call.target.served.kind.definition.as_ref();
@@ -229,7 +228,10 @@ where
         api::relabel_after_write(core, &call.target.served);
     }
     core.metrics.take(call.conversation.take_tally());
-    let media = if matches!(reply, Reply::Failure(_)) { status_media } else { call.media };
+    let media = match reply {
+        Reply::Failure(_) => negotiate::status_media(&call.headers),
+        _ => call.media,
+    };
     let mut response = reply.into_response(media);
     for warning in call.warnings.headers() {
         response.headers_mut().append(header::WARNING, warning);
@@ -237,7 +239,8 @@ where
     without_body(&method, response)
 }
 
-async fn read<B>(user: Arc<User>, mut parts: Parts, target: Target, body: B) -> Result<ApiCall>
+/// Reads a request. If it fails, the headers stay in `parts`.
+async fn read<B>(user: Arc<User>, parts: &mut Parts, target: Target, body: B) -> Result<ApiCall>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -253,8 +256,8 @@ where
     let params = Params::parse(parts.uri.query().unwrap_or(""));
     let body = collect(body).await?;
     let client_view = parts.extensions.remove::<ClientView>().unwrap_or_default();
-    let (method, headers, warnings) = (parts.method, parts.headers, Warnings::default());
-    let conversation = Arc::default();
+    let (method, headers) = (parts.method.clone(), std::mem::take(&mut parts.headers));
+    let (warnings, conversation) = (Warnings::default(), Arc::default());
     Ok(ApiCall {
         method,
         target,

@@ -58,6 +58,7 @@ pub use view::LaggingView;
 // Implementation.
 mod admission;
 mod api;
+mod changes;
 mod clock;
 mod core;
 #[cfg(feature = "tls")]

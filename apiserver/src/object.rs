@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
+use homeostat_json::Reader;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -211,10 +212,8 @@ impl Stored {
 
     /// Returns the metadata as the text of its members.
     pub(crate) fn metadata(&self) -> Texts<'_> {
-        let text = &self.item()[METADATA.len()..];
-        let mut values = serde_json::Deserializer::from_slice(text).into_iter();
-        let metadata = values.next().expect("stored objects have metadata");
-        metadata.expect("stored objects are valid JSON")
+        let text = &self.text()[self.item_at + METADATA.len()..];
+        Texts::deserialize(&mut Reader::new(text)).expect("stored objects have metadata")
     }
 
     /// Returns the JSON as a text. Its strings need no check of their own when they are read.

@@ -13,8 +13,11 @@ pub(crate) fn read(value: &Value) -> Option<Quantity> {
 }
 
 /// Returns the warning about a number of bytes that is no whole number.
-pub(crate) fn fraction_warning(value: Option<&Value>, at: &str) -> Option<String> {
+pub(crate) fn fraction_warning(
+    value: Option<&Value>,
+    at: impl FnOnce() -> String,
+) -> Option<String> {
     let bytes = read(value?)?;
     (bytes.milli_value() % 1000 != 0)
-        .then(|| format!("{at}: fractional byte value \"{bytes}\" is invalid, must be an integer"))
+        .then(|| format!("{}: fractional byte value \"{bytes}\" is invalid, must be an integer", at()))
 }

@@ -235,7 +235,8 @@ impl ApiServer {
         let task = self.inner.tasks.spawn(async move {
             let stopped = core.stopped.clone();
             injected.before.iter().for_each(|fault| faults::inject(&core, fault));
-            let served = crate::http::serve(Arc::clone(&core), documents, request);
+            // It is large. In a box, the task that tokio moves a few times is small.
+            let served = Box::pin(crate::http::serve(Arc::clone(&core), documents, request));
             tokio::select! {
                 biased;
                 response = served => {

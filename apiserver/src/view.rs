@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use homeostat_faults::ClientName;
 
+use crate::changes::Changes;
 use crate::storage::Lag;
 
 /// A second API server on the same store, whose watch cache lags behind; made by
@@ -30,7 +31,7 @@ use crate::storage::Lag;
 #[derive(Debug, Clone)]
 pub struct LaggingView {
     pub(crate) revision: Arc<AtomicU64>,
-    pub(crate) changed: Arc<tokio::sync::Notify>,
+    pub(crate) changes: Arc<Changes>,
 }
 
 /// The client of a request, and the revisions that its reply may show.
@@ -52,7 +53,7 @@ impl LaggingView {
     /// Advances the watch cache to this revision. An older revision changes nothing.
     pub fn advance_to(&self, revision: u64) {
         self.revision.fetch_max(revision, Ordering::SeqCst);
-        self.changed.notify_waiters();
+        self.changes.notify_all();
     }
 
     /// Advances the watch cache to every later revision: the server no longer lags.

@@ -6,19 +6,12 @@
 //! caught here and not in the callers, because a decoder is the author's code wherever JSON is
 //! parsed.
 
-mod block;
-mod brackets;
-mod reader;
-mod scanner;
-
 use std::borrow::Cow;
 use std::fmt;
 
 use homeostat_core::user_code;
 use serde::de::{DeserializeOwned, Error, Visitor};
 use serde::{Deserialize, Deserializer};
-
-pub(crate) use self::reader::{Reader, Unfit};
 
 /// Runs the author's `Deserialize`. Its panic is reported like an object that does not fit.
 ///
@@ -27,37 +20,12 @@ pub(crate) fn guarded<T>(parse: impl FnOnce() -> Result<T, String>) -> Result<T,
     user_code("decoder", parse).unwrap_or_else(|_| Err("its decoder panicked".to_owned()))
 }
 
-/// Decodes a complete text: by a [`Reader`] if it is usual, else by `serde_json`.
+/// Decodes a complete text.
 ///
 /// # Errors
 /// Returns the reason if the text does not fit, without a part of the text.
 pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    guarded(|| {
-        read(text, |reader| T::deserialize(reader))
-            .or_else(|_| serde_json::from_str(text).map_err(describe))
-    })
-}
-
-/// The longest text that a [`Reader`] reads: 1 MiB. A longer one is left to `serde_json`, so that a
-/// large object that does not fit, which both decode, does not cost twice.
-const MOST_BYTES: usize = 1 << 20;
-
-/// Lets `decode` read a complete text.
-///
-/// # Errors
-///
-/// If the text is left to `serde_json`.
-pub(crate) fn read<'de, T>(
-    text: &'de str,
-    decode: impl FnOnce(&mut Reader<'de>) -> Result<T, Unfit>,
-) -> Result<T, Unfit> {
-    if text.len() > MOST_BYTES {
-        return Err(Unfit);
-    }
-    let mut reader = Reader::new(text);
-    let value = decode(&mut reader)?;
-    reader.end()?;
-    Ok(value)
+    guarded(|| homeostat_json::from_str(text).map_err(describe))
 }
 
 /// Returns the error and its place, without the text around it: that may be a secret.

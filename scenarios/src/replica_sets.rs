@@ -6,7 +6,8 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use homeostat::kube_client::Client;
 use homeostat::kube_client::api::{
-    Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+    Api, ApiResource, DeleteParams, DynamicObject, ListParams, ObjectList, Patch, PatchParams,
+    PostParams,
 };
 use homeostat::kube_client::core::Request;
 use k8s_openapi::api::apps::v1::{ReplicaSet, ReplicaSetStatus};
@@ -226,7 +227,10 @@ impl ReplicaSets {
     /// Returns the error of the API server.
     pub async fn pods(&self) -> anyhow::Result<Vec<Pod>> {
         let matching = ListParams::default().labels(&format!("app={}", self.name));
-        let mut pods = self.pods.list(&matching).await?.items;
+        // `Api::list` would read all of each pod.
+        let request = Request::new(self.pods.resource_url()).list(&matching)?;
+        let list = self.pods.clone().into_client().request_text(request).await?;
+        let mut pods = homeostat_json::from_str::<ObjectList<Pod>>(&list)?.items;
         pods.retain(|pod| pod.metadata.deletion_timestamp.is_none());
         Ok(pods)
     }

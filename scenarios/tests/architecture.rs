@@ -12,8 +12,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("homeostat-core", &[]),
     ("homeostat-workqueue", &["homeostat-core"]),
     ("homeostat-expectations", &["homeostat-core"]),
-    ("homeostat-informer", &["homeostat-core", "homeostat-informer-derive"]),
+    ("homeostat-informer", &["homeostat-core", "homeostat-informer-derive", "homeostat-json"]),
     ("homeostat-informer-derive", &[]),
+    ("homeostat-json", &[]),
     ("homeostat-quantity", &[]),
     ("homeostat-quota", &["homeostat-core", "homeostat-quantity"]),
     ("homeostat-schema", &["homeostat-core", "homeostat-quantity"]),
@@ -23,6 +24,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "homeostat-core",
             "homeostat-faults",
+            "homeostat-json",
             "homeostat-quantity",
             "homeostat-quota",
             "homeostat-schema",

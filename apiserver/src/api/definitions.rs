@@ -62,7 +62,7 @@ pub(crate) async fn settle(mut settling: Settling) {
             () = core.stopped.cancelled() => return,
             () = tokio::time::sleep(MOMENT) => {}
         }
-        let changed = core.changed().notified();
+        let changed = core.changes.next();
         tokio::pin!(changed);
         changed.as_mut().enable();
         let written = if waiting.is_empty() {

@@ -15,9 +15,12 @@ use crate::status::{Failure, Result};
 
 /// Fails with 403 if the user of a write lacks a right.
 pub(super) fn check(core: &Core, call: &ApiCall, write: Write<'_>) -> Result<()> {
+    if !core.kinds().runs(AdmissionPlugin::OwnerReferencesPermissionEnforcement) {
+        return Ok(());
+    }
     let info = &call.target.info;
     let (new, old) = (owners(write.new), write.old.map(owners).unwrap_or_default());
-    if new == old || !core.kinds().runs(AdmissionPlugin::OwnerReferencesPermissionEnforcement) {
+    if new == old {
         return Ok(());
     }
     let refused =

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -49,6 +50,8 @@ struct Watch {
     /// The revision of the start: a bookmark is sent only if it is newer.
     began_at: u64,
     deadline: Instant,
+    /// Notified at each change of the resource.
+    changed: Arc<Notify>,
     ended: Arc<CancellationToken>,
     /// Counts this watch as open.
     _counted: Arc<()>,
@@ -142,6 +145,7 @@ impl Watch {
             bookmark: None,
             began_at: 0,
             deadline,
+            changed: core.changes.of(call.target.served.resource),
             ended: core.watch_end_token(&call.client_view),
             _counted: core.watching(),
             client_view: call.client_view.clone(),
@@ -186,11 +190,11 @@ impl Watch {
         if let Some(chunk) = self.next_initial() {
             return Some(chunk);
         }
-        let core = Arc::clone(&self.core);
+        let (core, resource) = (Arc::clone(&self.core), Arc::clone(&self.changed));
         let kind = Arc::clone(&self.renderer.served().kind);
         let retired = kind.definition.as_ref().map(|definition| definition.retired());
         loop {
-            let changed = core.changed().notified();
+            let changed = resource.notified();
             tokio::pin!(changed);
             // Registers before it checks, so that no change is missed in between.
             changed.as_mut().enable();
@@ -208,7 +212,9 @@ impl Watch {
             let news = match self.wait(changed, retired).await {
                 WakeUp::Ended => return None,
                 WakeUp::Changed => None,
-                WakeUp::Bookmark => self.news(),
+                WakeUp::Bookmark => Some(self.next_changes().await?)
+                    .filter(|chunk| !chunk.is_empty())
+                    .or_else(|| self.news()),
             };
             if news.is_some() {
                 return news;

@@ -2,14 +2,14 @@
 
 use std::fmt::Debug;
 
-use futures::stream::{self, BoxStream};
-use futures::{Stream, StreamExt as _};
+use futures::stream::{self, Stream};
 use kube_client::{Api, Error, Result};
 use kube_core::WatchEvent;
-use kube_core::params::{ListParams, WatchParams};
+use kube_core::params::ListParams;
 use serde::de::DeserializeOwned;
 use tokio::time::{Duration, sleep, timeout};
 
+use super::watch::Watch;
 use super::with_timeout;
 use super::work_queue::backoff;
 
@@ -36,7 +36,7 @@ struct Feed<K> {
     api: Api<K>,
     /// The version at which the next watch starts; `None` to list first.
     resource_version: Option<String>,
-    watch: Option<BoxStream<'static, Result<WatchEvent<K>>>>,
+    watch: Option<Watch>,
     /// Number of consecutive lists and watches without an event.
     failures: u32,
 }
@@ -64,10 +64,10 @@ where
         loop {
             let step = match (&mut self.watch, &self.resource_version) {
                 (Some(watch), _) => match timeout(SILENCE_TIMEOUT, watch.next()).await {
-                    Ok(Some(Ok(event))) => self.event(event),
-                    Ok(Some(Err(error))) => Err(error),
+                    Ok(Ok(Some(event))) => self.event(event),
+                    Ok(Err(error)) => Err(error),
                     // The server's watch timeout, or silence.
-                    Ok(None) | Err(_) => {
+                    Ok(Ok(None)) | Err(_) => {
                         self.watch = None;
                         self.pause().await;
                         continue;
@@ -103,8 +103,7 @@ where
     }
 
     async fn open(&mut self, version: String) -> Result<()> {
-        let params = WatchParams::default();
-        self.watch = Some(with_timeout(self.api.watch(&params, &version)).await?.boxed());
+        self.watch = Some(with_timeout(Watch::open(&self.api, &version)).await?);
         Ok(())
     }
 

@@ -37,7 +37,7 @@ impl Core {
         let revision = self.read(Storage::revision).saturating_sub(behind);
         LaggingView {
             revision: Arc::new(AtomicU64::new(revision)),
-            changed: Arc::clone(&self.changed),
+            changes: Arc::clone(&self.changes),
         }
     }
 
@@ -120,7 +120,7 @@ impl Core {
     /// Waits until a condition holds, which depends on the stored objects or on their revision.
     pub(crate) async fn wait_until(&self, holds: impl Fn() -> bool) {
         loop {
-            let changed = self.changed.notified();
+            let changed = self.changes.next();
             tokio::pin!(changed);
             // Registers before it checks, so that no change is missed in between.
             changed.as_mut().enable();

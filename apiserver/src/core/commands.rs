@@ -74,14 +74,14 @@ impl Core {
             self.fail();
         }
         self.faults.note(format!("server: {revisions} revisions of something else"));
-        self.changed.notify_waiters();
+        self.changes.notify_all();
     }
 
     /// Sends a bookmark to every watch that accepts them.
     pub(crate) fn bookmark(&self) {
         self.faults.note("server: bookmarks for all");
         self.bookmarks.fetch_add(1, Ordering::SeqCst);
-        self.changed.notify_waiters();
+        self.changes.notify_all();
     }
 
     pub(crate) fn bookmarks(&self) -> u64 {

@@ -250,8 +250,8 @@ impl<'a> Pod<'a> {
     /// Checks amounts of bytes at a path within the prefix.
     fn check_amounts(&mut self, at: &str, amounts: &Value) {
         for name in ["memory", "ephemeral-storage"] {
-            let at = format!("{}{at}[{name}]", self.prefix);
-            self.found.extend(quantity::fraction_warning(amounts.get(name), &at));
+            let at = || format!("{}{at}[{name}]", self.prefix);
+            self.found.extend(quantity::fraction_warning(amounts.get(name), at));
         }
     }
 
@@ -272,10 +272,11 @@ impl<'a> Pod<'a> {
                 ("requests", "ephemeral-storage"),
             ] {
                 let amount = member(member(one.container, "resources"), amounts).get(name);
-                let at = one.path(&at, &format!("resources.{amounts}[{name}]"));
-                self.found.extend(quantity::fraction_warning(amount, &at));
+                let at = || one.path(&at, &format!("resources.{amounts}[{name}]"));
+                self.found.extend(quantity::fraction_warning(amount, at));
             }
-            self.found.extend(hidden_variables(&one.path(&at, "env"), one.container));
+            let at = || one.path(&at, "env");
+            self.found.extend(hidden_variables(at, one.container));
         }
     }
 
@@ -304,8 +305,9 @@ impl<'a> Pod<'a> {
     }
 }
 
-/// Returns the warnings about variables that replace others of the same name, in a list at a path.
-fn hidden_variables(at: &str, container: &Value) -> Vec<String> {
+/// Returns the warnings about variables that replace others of the same name, in a list at the path
+/// that `at` returns.
+fn hidden_variables(at: impl Fn() -> String, container: &Value) -> Vec<String> {
     let (mut known, mut found) = (HashSet::new(), Vec::new());
     for (place, variable) in items(member(container, "env")).iter().enumerate() {
         let (name, value) = (text(variable, "name"), text(variable, "value"));
@@ -317,8 +319,9 @@ fn hidden_variables(at: &str, container: &Value) -> Vec<String> {
         let extends = value.contains(&earlier) && value != earlier;
         if !extends || !member(variable, "valueFrom").is_null() {
             found.push(format!(
-                "{at}[{place}]: hides previous definition of \"{name}\", which may be dropped \
-                 when using apply"
+                "{}[{place}]: hides previous definition of \"{name}\", which may be dropped \
+                 when using apply",
+                at()
             ));
         }
     }

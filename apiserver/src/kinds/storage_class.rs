@@ -119,7 +119,7 @@ pub(super) fn warn(claim: &Fields, _: Option<&Fields>) -> Vec<String> {
 pub(super) fn claim_amounts(spec: &Value, at: &str) -> Vec<String> {
     let warning = |list: &str| {
         let amount = spec.pointer(&format!("/resources/{list}/storage"));
-        quantity::fraction_warning(amount, &format!("{at}.resources.{list}[storage]"))
+        quantity::fraction_warning(amount, || format!("{at}.resources.{list}[storage]"))
     };
     ["requests", "limits"].into_iter().filter_map(warning).collect()
 }

@@ -30,8 +30,7 @@ pub(crate) struct Decoded {
 /// Fails if the text is not JSON, or if it cannot be stored: a number is too large, or the nesting
 /// too deep.
 pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<Decoded> {
-    // Go replaces invalid UTF-8, too.
-    let text = String::from_utf8_lossy(bytes);
+    let text = lossy(bytes);
     read_text(&text, expected).or_else(|error| match replace_halves(text.as_bytes()) {
         Cow::Owned(text) => read_text(&String::from_utf8_lossy(&text), expected),
         Cow::Borrowed(_) => Err(error),
@@ -41,10 +40,16 @@ pub(crate) fn read_json(bytes: &[u8], expected: Expected) -> serde_json::Result<
 /// Reads JSON with the members in the order of the text. `None` for what
 /// [`read_json`] does not read.
 pub(crate) fn read_in_order(bytes: &[u8]) -> Option<InOrder> {
-    let text = String::from_utf8_lossy(bytes);
+    let text = lossy(bytes);
     serde_json::from_str(&text)
         .or_else(|_| serde_json::from_slice(&replace_halves(text.as_bytes())))
         .ok()
+}
+
+/// Returns a text, in which invalid UTF-8 is replaced as Go does. Valid text, which is usual, is
+/// checked faster than it is searched.
+fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 fn read_text(text: &str, expected: Expected) -> serde_json::Result<Decoded> {

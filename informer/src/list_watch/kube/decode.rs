@@ -21,6 +21,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use homeostat_json::{Reader, Unfit};
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny};
 
@@ -29,7 +30,7 @@ pub(super) use self::list::{ListDecoder, Progress};
 use self::status::Status;
 use super::prune::Prune;
 use super::skip::Skip;
-use crate::json::{self, Reader, Unfit, describe, guarded};
+use crate::json::{describe, guarded};
 use crate::list_watch::{ApiError, Decoded, WatchEvent};
 
 /// The author's decoding options.
@@ -91,7 +92,7 @@ impl<K: DeserializeOwned> Decoder<K> {
 
     /// Decodes a frame in one pass; `None` if it is left to `serde_json`.
     fn usual_frame(&self, text: &str) -> Option<Frame<K>> {
-        guarded(|| json::read(text, |reader| FrameSeed(self).deserialize(reader)).map_err(unfit))
+        guarded(|| homeostat_json::read(text, |reader| FrameSeed(self).deserialize(reader)).map_err(unfit))
             .ok()
     }
 
@@ -101,7 +102,7 @@ impl<K: DeserializeOwned> Decoder<K> {
         let mut end = Reader::new(text);
         IgnoredAny::deserialize(&mut end).ok()?;
         let text = &text[..end.position()];
-        let object = guarded(|| json::read(text, |reader| self.object(reader)).map_err(unfit));
+        let object = guarded(|| homeostat_json::read(text, |reader| self.object(reader)).map_err(unfit));
         Some((object.ok()?, text.len()))
     }
 

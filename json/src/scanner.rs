@@ -10,12 +10,16 @@ use super::brackets;
 /// A position in JSON text.
 ///
 /// Its methods return `None` if no valid JSON continues here. The position is undefined then.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     /// The bytes after the position.
     rest: &'a [u8],
 }
+
+/// The longest array whose elements are counted. The arrays within an array are counted again, and
+/// that of a list of objects has most of the text.
+const MOST_COUNTED: usize = 16 << 10;
 
 // === impl Scanner ===
 
@@ -66,13 +70,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the number of elements of the array whose bracket precedes this position, or `None`
-    /// if it does not end.
+    /// if it does not end, or is longer than 16 KiB.
     pub(super) fn element_count(&mut self) -> Option<usize> {
         let bracket = self.position().checked_sub(1)?;
         if self.peek()? == b']' {
             return Some(0);
         }
-        brackets::commas(&self.text.as_bytes()[bracket..]).map(|commas| commas + 1)
+        let text = &self.text.as_bytes()[bracket..];
+        brackets::commas(&text[..text.len().min(MOST_COUNTED)]).map(|commas| commas + 1)
     }
 
     /// Moves after the end of a string whose quote precedes this position. Returns true if the
@@ -239,7 +244,7 @@ pub(super) mod tests {
     }
 
     /// Generates valid JSON, and JSON in which some pieces are replaced by others.
-    pub(in crate::json) fn json_like() -> impl Strategy<Value = String> {
+    pub(crate) fn json_like() -> impl Strategy<Value = String> {
         let scalar = prop_oneof![
             8 => "\"[ -~ü]{0,20}\"".prop_map(|text| text.replace('\\', r"\u00e4")),
             4 => "-?(0|[1-9][0-9]{0,4})(\\.[0-9]{1,3})?([eE][+-]?[0-9]{1,2})?",
@@ -285,11 +290,16 @@ pub(super) mod tests {
             ("[1]", 1),
             ("[ [1,2] , {\"a\":1,\"b\":[]},\",\"]", 3),
             ("[1,", 0),
+            (&format!("[1,{}2]", " ".repeat(MOST_COUNTED - 5)), 2),
         ] {
             let mut scanner = Scanner::new(text);
             scanner.byte().unwrap();
             let expected = text.ends_with(']').then_some(count);
             assert_eq!(scanner.element_count(), expected, "{text}");
         }
+        let long = format!("[1,{}2]", " ".repeat(MOST_COUNTED - 4));
+        let mut scanner = Scanner::new(&long);
+        scanner.byte().unwrap();
+        assert_eq!(scanner.element_count(), None);
     }
 }

@@ -10,11 +10,11 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::super::scanner::tests::json_like;
+use crate::scanner::tests::json_like;
 use super::*;
 
 /// A pod of kubelet and kube-controller-manager, with managed fields.
-const POD: &str = include_str!("../../../tests/fixtures/pod.json");
+const POD: &str = include_str!("../../../informer/tests/fixtures/pod.json");
 
 fn read<T: DeserializeOwned>(text: &str) -> Result<T> {
     T::deserialize(&mut Reader::new(text))
