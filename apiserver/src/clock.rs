@@ -3,6 +3,7 @@
 use homeostat_core::{Random, parse_go_duration};
 use http::HeaderValue;
 use jiff::Timestamp;
+use jiff::fmt::temporal::DateTimePrinter;
 use parking_lot::Mutex;
 
 /// Randomness that requests share: uids, generated names, watch timeouts and faults.
@@ -18,7 +19,8 @@ const AUDIT_SEED: u64 = 0x6175_6469_7400_0001;
 
 /// Formats a time as `metav1.Time` does: whole seconds, UTC.
 pub(crate) fn rfc3339(time: Timestamp) -> String {
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    const WHOLE_SECONDS: DateTimePrinter = DateTimePrinter::new().precision(Some(0));
+    WHOLE_SECONDS.timestamp_to_string(&time)
 }
 
 /// Formats a time as `metav1.MicroTime` does.

@@ -18,6 +18,7 @@ pub(crate) fn fraction_warning(
     at: impl FnOnce() -> String,
 ) -> Option<String> {
     let bytes = read(value?)?;
-    (bytes.milli_value() % 1000 != 0)
-        .then(|| format!("{}: fractional byte value \"{bytes}\" is invalid, must be an integer", at()))
+    (bytes.milli_value() % 1000 != 0).then(|| {
+        format!("{}: fractional byte value \"{bytes}\" is invalid, must be an integer", at())
+    })
 }

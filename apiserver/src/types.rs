@@ -5,6 +5,7 @@ mod built_in;
 mod expected;
 mod go_time;
 mod in_order;
+mod name_index;
 mod normalize;
 mod read;
 mod repeated_keys;
@@ -23,8 +24,10 @@ pub(crate) use read::{Decoded, read_in_order, read_json, read_yaml, yaml_value};
 pub(crate) use repeated_keys::{repeated_keys, warnings_of};
 pub(crate) use repeated_members::may_repeat_members;
 pub(crate) use report::{unknown_below, unknown_members, unknown_metadata};
-pub(crate) use wrap::wrap_integers;
+pub(crate) use wrap::{may_have_long_integers, wrap_integers};
 pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member, wrong_type_meta};
+
+use self::name_index::NameIndex;
 
 /// All types of the table.
 #[derive(Debug)]
@@ -44,6 +47,7 @@ pub(crate) struct Type {
     pub(crate) full_name: &'static str,
     /// Sorted by name.
     pub(crate) members: Vec<Member>,
+    index: NameIndex,
 }
 
 #[derive(Debug)]
@@ -162,8 +166,8 @@ impl Types {
 
 impl Type {
     pub(crate) fn member(&self, name: &str) -> Option<&Member> {
-        let at = self.members.binary_search_by(|member| member.name.cmp(name)).ok()?;
-        self.members.get(at)
+        let name_at = |at: usize| self.members.get(at).map(|member| member.name);
+        self.members.get(self.index.find(name, name_at)?)
     }
 }
 

@@ -59,6 +59,9 @@ pub(super) fn user_of(
     user: Arc<User>,
     request: Option<&Attributes>,
 ) -> Result<Arc<User>> {
+    if !headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
+        return Ok(user);
+    }
     let wanted = Wanted::of(headers);
     if wanted == Wanted::default() {
         return Ok(user);

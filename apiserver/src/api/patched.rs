@@ -16,8 +16,9 @@ use crate::request::decode::{check_custom_type, check_same_namespace, other_type
 use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
-    Expected, Type, TypeMismatch, Types, may_repeat_members, normalize_type, read_json,
-    unknown_members, unknown_metadata, wrap_integers, wrong_change, wrong_member, wrong_type_meta,
+    Expected, Type, TypeMismatch, Types, may_have_long_integers, may_repeat_members,
+    normalize_type, read_json, unknown_members, unknown_metadata, wrap_integers, wrong_change,
+    wrong_member, wrong_type_meta,
 };
 
 /// Returns the format of the request's patch, if the kind accepts it.
@@ -83,7 +84,10 @@ impl Patch<'_> {
                 }));
             }
         };
-        if let (PatchKind::Strategic, Some(known)) = (self.format, self.known) {
+        // The object before the patch has none.
+        if let (PatchKind::Strategic, Some(known)) = (self.format, self.known)
+            && may_have_long_integers(body)
+        {
             wrap_integers(known, &mut object);
         }
         let wrong = match self.format {

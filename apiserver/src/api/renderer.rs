@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::core::Core;
 use crate::fields::Fields;
@@ -174,17 +174,16 @@ impl Renderer {
     }
 
     /// Encodes a bookmark, whose object has only metadata.
-    pub(super) fn bookmark(&self, metadata: &Value, with_columns: bool) -> Value {
+    pub(super) fn bookmark(&self, metadata: &Value, with_columns: bool) -> Vec<u8> {
         let kind = &self.served.kind;
         match self.form {
-            Form::Whole => {
-                json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata})
-            }
+            Form::Whole => partial::encode_bookmark(&kind.api_version(), &kind.kind, metadata),
             Form::Partial { version, .. } => {
-                json!({"kind": "PartialObjectMetadata", "apiVersion": version,
-                    "metadata": metadata})
+                partial::encode_bookmark(version, partial::KIND, metadata)
             }
-            Form::Table { version } => self.table_of_bookmark(version, metadata, with_columns),
+            Form::Table { version } => {
+                self.table_of_bookmark(version, metadata, with_columns).to_string().into_bytes()
+            }
         }
     }
 

@@ -291,7 +291,9 @@ impl Watch {
         }
         self.uncounted += 1;
         let first = !std::mem::replace(&mut self.has_begun, true);
-        event::event(self.media, "BOOKMARK", &self.renderer.bookmark(&metadata, first))
+        let (mut chunk, object) = (Vec::new(), self.renderer.bookmark(&metadata, first));
+        event::append(&mut chunk, self.media, "BOOKMARK", &object);
+        chunk.into()
     }
 
     /// Counts the events of a chunk.

@@ -51,7 +51,11 @@ impl Watch {
         body.read_until(b'\n', &mut self.line).await.map_err(Error::ReadEvents)?;
         if self.line.last() != Some(&b'\n') {
             let is_too_long = self.line.len() as u64 >= MAX_LINE;
-            return if is_too_long { Err(Error::LinesCodecMaxLineLengthExceeded) } else { Ok(None) };
+            return if is_too_long {
+                Err(Error::LinesCodecMaxLineLengthExceeded)
+            } else {
+                Ok(None)
+            };
         }
         let event = decode(&self.line);
         self.line.clear();

@@ -13,31 +13,42 @@ impl Defaults {
             let Some(Value::Object(inner)) = target.get_mut(part) else { return };
             target = inner;
         }
-        for (path, value) in self.rules {
-            fill(target, path, value);
-        }
+        fill(target, self.rules, 0);
     }
 }
 
-/// Sets the member at `path` if it is missing. In a path, `a|b` means each of these members, and
-/// `name[]` each item of a list. Parents are not created.
-fn fill(object: &mut Fields, path: &str, value: &DefaultValue) {
-    let (first, rest) = split_first(path, b'.');
-    let (mut names, is_list) = match first.strip_suffix("[]") {
-        Some(names) => (Some(names), true),
-        None => (Some(first), false),
-    };
-    while let Some((name, others)) = names.map(|names| split_first(names, b'|')) {
-        names = others;
-        match (rest, is_list) {
-            (None, false) => value.put(object, name),
-            (None, true) => items(object, name).for_each(|item| value.merge(item)),
-            (Some(rest), false) => {
-                if let Some(Value::Object(inner)) = object.get_mut(name) {
-                    fill(inner, rest, value);
+/// A path, and the default value of the member at that path.
+type Rule = (&'static str, DefaultValue);
+
+/// Sets the members at the paths of rules if they are missing. In a path, `a|b` means each of these
+/// members, and `name[]` each item of a list. Parents are not created.
+///
+/// The paths count from their byte `at` on: their texts before it lead to `object`. Rules that
+/// follow each other and have the same next part enter it together.
+fn fill(object: &mut Fields, mut rules: &[Rule], at: usize) {
+    while let Some((path, value)) = rules.first() {
+        let (first, rest) = split_first(&path[at..], b'.');
+        let within = at + first.len() + 1;
+        let is_alike = |(other, _): &&Rule| other.get(at..within) == path.get(at..within);
+        let alike = rest.map_or(1, |_| rules.iter().take_while(is_alike).count());
+        let (group, others) = rules.split_at(alike);
+        rules = others;
+        let (mut names, is_list) = match first.strip_suffix("[]") {
+            Some(names) => (Some(names), true),
+            None => (Some(first), false),
+        };
+        while let Some((name, others)) = names.map(|names| split_first(names, b'|')) {
+            names = others;
+            match (rest, is_list) {
+                (None, false) => value.put(object, name),
+                (None, true) => items(object, name).for_each(|item| value.merge(item)),
+                (Some(_), false) => {
+                    if let Some(Value::Object(inner)) = object.get_mut(name) {
+                        fill(inner, group, within);
+                    }
                 }
+                (Some(_), true) => items(object, name).for_each(|item| fill(item, group, within)),
             }
-            (Some(rest), true) => items(object, name).for_each(|item| fill(item, rest, value)),
         }
     }
 }
@@ -98,12 +109,24 @@ mod tests {
 
     #[test]
     fn rule_reaches_into_each_item_and_never_overwrites() {
-        let Value::Object(mut object) = json!({"spec": {"list": [{"a": 1}, {}]}}) else {
+        let Value::Object(mut object) =
+            json!({"spec": {"list": [{"a": 1}, {}], "lis": {"b": {}}, "list2": [{}]}})
+        else {
             unreachable!()
         };
-        let defaults = Defaults { under: "spec", rules: &[("list[].a", DefaultValue::Json("7"))] };
-        defaults.apply(&mut object);
-        assert_eq!(Value::Object(object), json!({"spec": {"list": [{"a": 1}, {"a": 7}]}}));
+        let rules = &[
+            ("list[].a", DefaultValue::Json("7")),
+            ("list[].b", DefaultValue::Json("8")),
+            ("lis.b.c", DefaultValue::Json("9")),
+            ("lis.b.d", DefaultValue::Json("10")),
+            ("list2[].a", DefaultValue::Json("11")),
+            ("list", DefaultValue::Json("12")),
+            ("e", DefaultValue::Json("13")),
+        ];
+        Defaults { under: "spec", rules }.apply(&mut object);
+        let spec = json!({"list": [{"a": 1, "b": 8}, {"a": 7, "b": 8}],
+            "lis": {"b": {"c": 9, "d": 10}}, "list2": [{"a": 11}], "e": 13});
+        assert_eq!(Value::Object(object), json!({ "spec": spec }));
     }
 
     #[test]

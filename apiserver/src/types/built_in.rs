@@ -4,6 +4,7 @@ use homeostat_schema as schema;
 use homeostat_schema::{ListType, Scalar};
 use serde_json::Value;
 
+use super::name_index::NameIndex;
 use super::{Empty, Member, Merge, Shape, Type, TypeId, Types};
 
 /// Converts the table.
@@ -26,8 +27,9 @@ fn object(table: &'static schema::Types, id: schema::TypeId) -> Type {
     };
     let fields = object.fields().filter(|field| !is_type_meta(field));
     let is_definition = package.contains(".apiextensions");
-    let members = fields.map(|field| member(field, name, is_definition)).collect();
-    Type { package: short_package(package), name, full_name, members }
+    let members: Vec<_> = fields.map(|field| member(field, name, is_definition)).collect();
+    let index = NameIndex::of(members.iter().map(|member| member.name));
+    Type { package: short_package(package), name, full_name, members, index }
 }
 
 fn member(field: &'static schema::Field, owner: &'static str, is_definition: bool) -> Member {

@@ -5,6 +5,13 @@ use serde_json::Value;
 use super::{Shape, Type, Types};
 use crate::fields::Fields;
 
+/// Returns whether a text in JSON can have an integer of more than 32 bits.
+pub(crate) fn may_have_long_integers(text: &[u8]) -> bool {
+    /// The digits of the smallest such number, 2,147,483,648.
+    const DIGITS: usize = 10;
+    text.split(|byte| !byte.is_ascii_digit()).any(|digits| digits.len() >= DIGITS)
+}
+
 /// Shortens the integers of an object of a type to the size of their members.
 pub(crate) fn wrap_integers(known: &Type, object: &mut Fields) {
     for (name, value) in object.iter_mut() {
@@ -54,6 +61,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn long_integer_is_noticed() {
+        for (text, may) in [
+            (&b"{\"a\":2147483648}"[..], true),
+            (b"{\"a\":-2147483649}", true),
+            (b"2147483648", true),
+            (b"{\"a\":[214748364,7],\"b\":\"2026-11-29T00:00:00Z\"}", false),
+        ] {
+            assert_eq!(may_have_long_integers(text), may, "{}", String::from_utf8_lossy(text));
+        }
+    }
 
     #[test]
     fn long_integer_keeps_its_lower_half() {

@@ -12,25 +12,33 @@ use crate::object::{Stored, Texts};
 /// The metadata of an object, as it is encoded. Members sort by name here and below.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Partial<'a> {
+struct Partial<'a, M> {
     api_version: &'a str,
-    kind: &'static str,
-    metadata: Texts<'a>,
+    kind: &'a str,
+    metadata: M,
 }
+
+/// The kind of an object of which a reply has the metadata only.
+pub(super) const KIND: &str = "PartialObjectMetadata";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct PartialList<'a> {
     api_version: &'a str,
     /// `None` instead of no items: the real server sends `null`.
-    items: Option<Vec<Partial<'a>>>,
+    items: Option<Vec<Partial<'a, Texts<'a>>>>,
     kind: &'static str,
     metadata: &'a Value,
 }
 
 /// Encodes the metadata of an object.
 pub(super) fn encode(version: &str, stored: &Stored) -> Bytes {
-    to_bytes(&Partial::of(version, stored))
+    to_json(&Partial::of(version, stored)).into()
+}
+
+/// Encodes a bookmark, which has a type and metadata only.
+pub(super) fn encode_bookmark(version: &str, kind: &str, metadata: &Value) -> Vec<u8> {
+    to_json(&Partial { api_version: version, kind, metadata })
 }
 
 /// Encodes the metadata of the objects of a list.
@@ -43,13 +51,13 @@ pub(super) fn encode_list<'a>(
     let items = Some(items).filter(|items| !items.is_empty());
     let kind = "PartialObjectMetadataList";
     let metadata = &without_empty(metadata);
-    to_bytes(&PartialList { api_version: version, items, kind, metadata })
+    to_json(&PartialList { api_version: version, items, kind, metadata }).into()
 }
 
 /// Returns an object with its metadata only.
 pub(super) fn metadata_only(version: &str, mut object: Fields) -> Value {
     let metadata = object.remove("metadata").unwrap_or_default();
-    json!({"kind": "PartialObjectMetadata", "apiVersion": version, "metadata": metadata})
+    json!({"kind": KIND, "apiVersion": version, "metadata": metadata})
 }
 
 /// Returns the metadata of a list without empty members: only a list of complete custom resources
@@ -62,15 +70,14 @@ pub(super) fn without_empty(metadata: &Value) -> Value {
     metadata
 }
 
-fn to_bytes(reply: &impl Serialize) -> Bytes {
-    serde_json::to_vec(reply).expect("texts and values are JSON").into()
+fn to_json(reply: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(reply).expect("texts and values are JSON")
 }
 
 // === impl Partial ===
 
-impl<'a> Partial<'a> {
+impl<'a> Partial<'a, Texts<'a>> {
     fn of(version: &'a str, stored: &'a Stored) -> Self {
-        let kind = "PartialObjectMetadata";
-        Self { api_version: version, kind, metadata: stored.metadata() }
+        Self { api_version: version, kind: KIND, metadata: stored.metadata() }
     }
 }

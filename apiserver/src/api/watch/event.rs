@@ -1,7 +1,6 @@
 //! The encoding of events.
 
 use bytes::Bytes;
-use serde_json::Value;
 
 use crate::media::Media;
 use crate::reply::{Body, Reply};
@@ -9,15 +8,9 @@ use crate::status::Failure;
 
 /// Returns a watch that ends with an error. It is a stream: events have no line breaks for people.
 pub(super) fn ended(media: Media, failure: &Failure) -> Reply {
-    let error = event(media, "ERROR", &failure.to_json());
-    Reply::Watch(Body::stream(futures::stream::iter([error])))
-}
-
-/// Encodes one event.
-pub(super) fn event(media: Media, kind: &str, object: &Value) -> Bytes {
-    let mut stream = Vec::new();
-    append(&mut stream, media, kind, object.to_string().as_bytes());
-    stream.into()
+    let mut error = Vec::new();
+    append(&mut error, media, "ERROR", failure.to_json().to_string().as_bytes());
+    Reply::Watch(Body::stream(futures::stream::iter([Bytes::from(error)])))
 }
 
 /// Appends an event. An object that cannot be encoded becomes an ERROR event.

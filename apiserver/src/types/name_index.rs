@@ -1,0 +1,55 @@
+//! [`NameIndex`]: finds a name in a sorted list.
+
+/// The first bytes of each name of a sorted list, as numbers.
+///
+/// A write looks up each member of an object several times. Comparing numbers takes a fifth of the
+/// instructions of comparing texts.
+#[derive(Debug)]
+pub(super) struct NameIndex(Box<[u64]>);
+
+// === impl NameIndex ===
+
+impl NameIndex {
+    /// Makes the index of names in their order.
+    pub(super) fn of<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        Self(names.map(start_of).collect())
+    }
+
+    /// Returns the place of a name. `name_at` returns the name at a place.
+    pub(super) fn find<'a>(
+        &self,
+        name: &str,
+        name_at: impl Fn(usize) -> Option<&'a str>,
+    ) -> Option<usize> {
+        let start = start_of(name);
+        let first = self.0.partition_point(|other| *other < start);
+        let alike = self.0[first..].iter().take_while(|other| **other == start).count();
+        (first..first + alike).find(|at| name_at(*at) == Some(name))
+    }
+}
+
+/// Returns the first eight bytes of a name, so that numbers sort as names do.
+fn start_of(name: &str) -> u64 {
+    let mut start = [0; 8];
+    let length = name.len().min(start.len());
+    start[..length].copy_from_slice(&name.as_bytes()[..length]);
+    u64::from_be_bytes(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_found_and_no_other() {
+        let names = ["a", "container", "containerA", "containers", "name", "nameserver", "ü"];
+        let index = NameIndex::of(names.into_iter());
+        let find = |name| index.find(name, |at| names.get(at).copied());
+        for (at, name) in names.into_iter().enumerate() {
+            assert_eq!(find(name), Some(at), "{name}");
+        }
+        for other in ["", "A", "b", "containe", "containerB", "namespace", "z", "üü"] {
+            assert_eq!(find(other), None, "{other}");
+        }
+    }
+}
