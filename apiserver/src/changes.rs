@@ -37,7 +37,7 @@ impl Changes {
         Arc::clone(&of_resources[at])
     }
 
-    /// Tells of a change of one resource.
+    /// Notifies those who wait for a change of this resource, or of any.
     pub(crate) fn notify(&self, resource: ResourceId) {
         let of_resource = self.of_resources.lock().get(resource.0).cloned();
         if let Some(of_resource) = of_resource {
@@ -46,7 +46,7 @@ impl Changes {
         self.any.notify_waiters();
     }
 
-    /// Tells of a change of the server, which may concern every resource.
+    /// Notifies all who wait, after a change that may concern every resource.
     pub(crate) fn notify_all(&self) {
         let of_resources = self.of_resources.lock().clone();
         for of_resource in of_resources {

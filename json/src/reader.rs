@@ -7,8 +7,8 @@
 //!
 //! It takes fewer instructions than `serde_json`: strings are lent to the type, and arrays and
 //! objects that the type skips or keeps as text are not read, but only their brackets. It counts
-//! the elements of an array before it reads them, unless it is long, so that its vector has no spare
-//! capacity: a pod takes 20 % less memory.
+//! the elements of an array before it reads them, unless it is long, so that its vector has no
+//! spare capacity: a pod takes 20 % less memory.
 
 mod name;
 mod parts;

@@ -10,8 +10,8 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::scanner::tests::json_like;
 use super::*;
+use crate::scanner::tests::json_like;
 
 /// A pod of kubelet and kube-controller-manager, with managed fields.
 const POD: &str = include_str!("../../../informer/tests/fixtures/pod.json");

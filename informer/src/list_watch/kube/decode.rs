@@ -92,8 +92,10 @@ impl<K: DeserializeOwned> Decoder<K> {
 
     /// Decodes a frame in one pass; `None` if it is left to `serde_json`.
     fn usual_frame(&self, text: &str) -> Option<Frame<K>> {
-        guarded(|| homeostat_json::read(text, |reader| FrameSeed(self).deserialize(reader)).map_err(unfit))
-            .ok()
+        guarded(|| {
+            homeostat_json::read(text, |reader| FrameSeed(self).deserialize(reader)).map_err(unfit)
+        })
+        .ok()
     }
 
     /// Decodes the object at the start of `text` in one pass, and returns it with its length;
@@ -102,7 +104,8 @@ impl<K: DeserializeOwned> Decoder<K> {
         let mut end = Reader::new(text);
         IgnoredAny::deserialize(&mut end).ok()?;
         let text = &text[..end.position()];
-        let object = guarded(|| homeostat_json::read(text, |reader| self.object(reader)).map_err(unfit));
+        let object =
+            guarded(|| homeostat_json::read(text, |reader| self.object(reader)).map_err(unfit));
         Some((object.ok()?, text.len()))
     }
 
