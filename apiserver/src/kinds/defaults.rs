@@ -41,21 +41,27 @@ fn fill(object: &mut Fields, mut rules: &[Rule], at: usize) {
             names = others;
             match (rest, is_list) {
                 (None, false) => value.put(object, name),
-                (None, true) => items(object, name).for_each(|item| value.merge(item)),
-                (Some(_), false) => {
-                    if let Some(Value::Object(inner)) = object.get_mut(name) {
-                        fill(inner, group, within);
-                    }
+                (None, true) => objects(object, name, true).for_each(|item| value.merge(item)),
+                (Some(_), is_list) => {
+                    objects(object, name, is_list).for_each(|inner| fill(inner, group, within));
                 }
-                (Some(_), true) => items(object, name).for_each(|item| fill(item, group, within)),
             }
         }
     }
 }
 
-fn items<'a>(object: &'a mut Fields, list: &str) -> impl Iterator<Item = &'a mut Fields> {
-    let list = object.get_mut(list).and_then(Value::as_array_mut);
-    list.into_iter().flatten().filter_map(Value::as_object_mut)
+/// Returns the objects in the list `name` of an object, or its member `name` if that is no list.
+fn objects<'a>(
+    object: &'a mut Fields,
+    name: &str,
+    is_list: bool,
+) -> impl Iterator<Item = &'a mut Fields> {
+    let (list, member) = match object.get_mut(name) {
+        Some(Value::Array(list)) if is_list => (Some(list), None),
+        Some(Value::Object(member)) if !is_list => (None, Some(member)),
+        _ => (None, None),
+    };
+    list.into_iter().flatten().filter_map(Value::as_object_mut).chain(member)
 }
 
 /// Copies the missing members, also within members that exist.

@@ -30,10 +30,11 @@ impl NameIndex {
 
 /// Returns the first eight bytes of a name, so that numbers sort as names do.
 fn start_of(name: &str) -> u64 {
-    let mut start = [0; 8];
-    let length = name.len().min(start.len());
-    start[..length].copy_from_slice(&name.as_bytes()[..length]);
-    u64::from_be_bytes(start)
+    let name = name.as_bytes();
+    if let Some(start) = name.first_chunk() {
+        return u64::from_be_bytes(*start);
+    }
+    (0..8).fold(0, |start, at| start << 8 | u64::from(name.get(at).copied().unwrap_or(0)))
 }
 
 #[cfg(test)]
