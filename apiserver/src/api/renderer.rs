@@ -9,6 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::admission::field_manager::empty_object;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
@@ -173,12 +174,15 @@ impl Renderer {
         self.table_of_unstored(version, columns, object)
     }
 
-    /// Encodes a bookmark, whose object has only metadata.
+    /// Encodes a bookmark. Its object has only metadata, and what each object of the kind has.
     pub(super) fn bookmark(&self, metadata: &Value, with_columns: bool) -> Value {
         let kind = &self.served.kind;
         match self.form {
             Form::Whole => {
-                json!({"kind": kind.kind, "apiVersion": kind.api_version(), "metadata": metadata})
+                let mut object = empty_object(kind);
+                object.insert("metadata".to_owned(), metadata.clone());
+                (kind.convert_empty)(&mut object);
+                Value::Object(object)
             }
             Form::Partial { version, .. } => {
                 json!({"kind": "PartialObjectMetadata", "apiVersion": version,
