@@ -300,6 +300,10 @@ fn known() -> Option<&'static Type> {
 
 fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result<()> {
     let kind = &call.target.served.kind;
+    // The check of a custom object rejects its number.
+    if let Some(cause) = Scale::check(requested).filter(|_| kind.definition.is_none()) {
+        return Err(Failure::invalid_as("autoscaling", KIND, name, &[cause]));
+    }
     let (uid, stored) = (meta_text(requested, "uid"), meta_text(old, "uid"));
     if !uid.is_empty() && uid != stored {
         let resource = format!("{}/scale", kind.plural);
@@ -314,14 +318,7 @@ fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result
     if !meta_text(&versions, "resourceVersion").is_empty() {
         update::check_version(kind, old, &versions, false)?;
     }
-    if kind.definition.is_some() {
-        // The check of the object rejects the number.
-        return Ok(());
-    }
-    match Scale::check(requested) {
-        None => Ok(()),
-        Some(cause) => Err(Failure::invalid_as("autoscaling", KIND, name, &[cause])),
-    }
+    Ok(())
 }
 
 /// Returns only the members that name the expected version.

@@ -228,7 +228,7 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
     let resource = bindable(reference)?;
     let wanted = text(reference, "name");
     if wanted.is_empty() {
-        return Err(Failure::bad_request("Name parameter required."));
+        return Err(Failure::name_required());
     }
     let Some(stored) = core.find(resource, &known.namespace, wanted) else {
         return Err(Failure::not_found(ResourceName::built_in("", resource), wanted));

@@ -56,6 +56,8 @@ pub struct Kind {
     pub(crate) unconditional_update: bool,
     /// True if a PUT may create an object.
     pub(crate) create_on_update: bool,
+    /// True if the real server keeps no watch cache of the kind.
+    pub(crate) is_uncached: bool,
     /// True if a completed DELETE replies with the object, not with a Status.
     pub(crate) returns_deleted: bool,
     pub(crate) dependents: Dependents,

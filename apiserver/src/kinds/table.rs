@@ -37,6 +37,7 @@ pub(super) const PLAIN: Kind = Kind {
     generation: Generation::None,
     unconditional_update: true,
     create_on_update: false,
+    is_uncached: false,
     returns_deleted: false,
     dependents: Dependents::Collected,
     deletes_collections: true,
