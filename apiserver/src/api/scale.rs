@@ -149,7 +149,9 @@ fn write(
                 patch(call, live, (*format, options.validation))?
             }
         };
-        check_stated(scale, &requested)?;
+        if served.kind.definition.is_some() {
+            check_stated(scale, &requested)?;
+        }
         check_identity(&old, &requested, name)?;
         check(call, &old, &requested, name)?;
         let mut new = Fields::clone(&old);

@@ -234,6 +234,7 @@ fn resource_quota() -> Kind {
         status: KEEPS_SPEC,
         returns_deleted: true,
         validate: limits::validate_quota,
+        warn: limits::warn_quota,
         ..named("", "ResourceQuota", "resourcequotas")
     }
 }
