@@ -43,7 +43,7 @@ fn bump_generation(object: &mut Fields) {
 }
 
 /// Removes empty members, which the real server does not encode.
-fn drop_empty(metadata: &mut Fields) {
+pub(crate) fn drop_empty(metadata: &mut Fields) {
     for list in ["labels", "annotations"] {
         // A text that is null is empty.
         let texts = metadata.get_mut(list).and_then(Value::as_object_mut);

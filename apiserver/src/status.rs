@@ -200,6 +200,11 @@ impl Failure {
         Self::new(422, "Invalid", message).with_details(details)
     }
 
+    /// The storage has no key for an object without a name.
+    pub(crate) fn name_required() -> Self {
+        Self::bad_request("Name parameter required.")
+    }
+
     pub(crate) fn too_large_resource_version(requested: u64, current: u64) -> Self {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");

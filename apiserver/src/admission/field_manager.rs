@@ -16,7 +16,7 @@ use super::metadata_mut;
 use super::target::Target;
 use crate::fields::{Fields, set_or_remove};
 use crate::kinds::{Kind, Status};
-use crate::types::normalize_kind;
+use crate::types::{Type, Types, normalize_kind};
 
 /// The client that writes, as `managedFields` records it.
 #[derive(Debug, Clone)]
@@ -88,8 +88,8 @@ impl FieldManager {
         let api_version =
             if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
         let schema = built_in::schema_of(group, version, kind).unwrap_or_else(Schema::any);
-        let mut empty = type_members(&api_version, kind);
-        empty.insert("spec".to_owned(), json!({}));
+        let known = Types::all().of_kind(group, version, kind);
+        let empty = empty_of_type(known, &api_version, kind);
         let writer = self.unstored_writer(&api_version, &schema, &empty);
         writer.update(ManagedFields::new(), &empty, object).unwrap_or_default()
     }
@@ -165,6 +165,11 @@ impl FieldManager {
             self.with_scale_writer(|writer| writer.apply(of_scale, scaled.live, config, force))?;
         applied.owners = scaled.with_owners(&before, &applied.owners);
         Ok(applied)
+    }
+
+    /// Returns the owners of a scale, as its client sees them in a patch.
+    pub(crate) fn owners_of_scale(scaled: &Scaled<'_>) -> Option<Value> {
+        scaled.of_scale(&scaled.owners()).encode()
     }
 
     /// Returns the owners of an object after a write to its scale that is no apply; `None` if they
@@ -255,12 +260,16 @@ pub(super) fn set(object: &mut Fields, owners: Option<String>) {
 }
 
 /// Returns an object with only the members that each object of the kind has.
-fn empty_object(kind: &Kind) -> Fields {
+pub(crate) fn empty_object(kind: &Kind) -> Fields {
+    empty_of_type(kind.known_type(), &kind.api_version(), &kind.kind)
+}
+
+fn empty_of_type(known: Option<&Type>, api_version: &str, kind: &str) -> Fields {
     let mut empty = Fields::new();
-    if let Some(known) = kind.known_type() {
+    if let Some(known) = known {
         normalize_kind(known, &mut empty);
     }
-    empty.extend(type_members(&kind.api_version(), &kind.kind));
+    empty.extend(type_members(api_version, kind));
     empty
 }
 

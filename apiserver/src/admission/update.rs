@@ -62,12 +62,20 @@ pub(crate) fn precondition_failed(
     Failure::conflict(kind, name, &detail)
 }
 
+/// Checks the uid of a PUT against the stored object.
+pub(crate) fn check_uid(kind: &Kind, old: &Fields, new: &Fields) -> Result<()> {
+    let (uid, stored) = (meta_text(new, "uid"), meta_text(old, "uid"));
+    if uid.is_empty() || uid == stored {
+        return Ok(());
+    }
+    Err(another_uid(kind, meta_text(old, "namespace"), meta_text(old, "name"), uid, stored))
+}
+
 /// Checks the resourceVersion and uid of a PUT or PATCH against the stored object.
 pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: bool) -> Result<()> {
     let name = meta_text(old, "name");
-    let (uid, stored) = (meta_text(new, "uid"), meta_text(old, "uid"));
-    if is_put && !uid.is_empty() && uid != stored {
-        return Err(another_uid(kind, meta_text(old, "namespace"), name, uid, stored));
+    if is_put {
+        check_uid(kind, old, new)?;
     }
     let version = match meta_text(new, "resourceVersion") {
         "" => 0,
@@ -155,17 +163,16 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
     // Derived members follow from the client's values, even from those that are not kept.
     (kind.derive)(&mut new);
     // A subresource that writes a part gives its client all members that it sends.
-    let sent = matches!(target, Target::Part(_) | Target::Resize).then(|| new.clone());
+    let is_part = matches!(target, Target::Part(_) | Target::Resize);
+    let is_whole = target == Target::Object && has_versions(served);
+    let sent = (is_part || is_whole).then(|| new.clone());
     restore_unwritten(kind, old, &mut new, target);
     keep_system_metadata(kind, old, &mut new);
     kind.complete_changed(&mut new, old);
     if let Some(now) = owners.now() {
         (kind.record_time)(&mut new, old, now);
     }
-    for key in ["kind", "apiVersion"] {
-        // The server sets `kind` and `apiVersion`.
-        new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
-    }
+    take_type(old, &mut new);
     // As on the real server, a client that omits a member gives it up even if the member stays.
     match sent {
         Some(sent) => {
@@ -182,6 +189,13 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
     new
 }
 
+/// Sets `kind` and `apiVersion`, which the server chooses.
+fn take_type(old: &Fields, new: &mut Fields) {
+    for key in ["kind", "apiVersion"] {
+        new.insert(key.to_owned(), old.get(key).cloned().unwrap_or_default());
+    }
+}
+
 /// Returns the owners after a write, before admission changes the object: packed, as they are
 /// stored.
 pub(crate) fn owners(kind: &Kind, served: &Kind, change: Change<'_>) -> Option<Value> {
@@ -194,6 +208,13 @@ fn cleared(kind: &Kind, new: &Fields) -> Vec<&'static str> {
     let is_empty =
         |path: &&&str| read_path(new, path).and_then(Value::as_array).is_some_and(Vec::is_empty);
     kind.clearable.iter().filter(is_empty).copied().collect()
+}
+
+/// Returns whether managers may write the object in several versions of a definition. As on the
+/// real server, those of other versions also lose the parts of a status that a write of the object
+/// states.
+fn has_versions(served: &Kind) -> bool {
+    served.definition.as_ref().is_some_and(|definition| !definition.other_versions().is_empty())
 }
 
 /// Returns the owners after a write of a part, by the object that the client sent.
@@ -211,6 +232,7 @@ fn owners_as_sent(
     if !has_status {
         sent.remove("status");
     }
+    take_type(old, &mut sent);
     owners.of_changed(served, old, &mut sent, requested);
     metadata_mut(&mut sent).remove("managedFields")
 }

@@ -117,15 +117,20 @@ impl Apply<'_> {
             wrap_integers(known, new);
         }
         if let Some(wrong) = applied.object.as_ref().and_then(|new| self.kind.wrong_member(new)) {
-            let (of, why) = (object_text(&self.config), wrong.restored);
             let known = type_text(&self.kind.api_version(), &self.kind.kind);
-            return Err(Failure::internal(format!(
-                "failed to convert new object ({of}) to proper version: unable to convert \
-                 unstructured object to {known}: {why}"
-            )));
+            return Err(unconvertible(&self.config, &known, &wrong.restored));
         }
         Ok(applied)
     }
+}
+
+/// Returns the failure of an apply whose result does not fit the type `known`.
+pub(super) fn unconvertible(config: &Fields, known: &str, why: &str) -> Failure {
+    let of = object_text(config);
+    Failure::internal(format!(
+        "failed to convert new object ({of}) to proper version: unable to convert unstructured \
+         object to {known}: {why}"
+    ))
 }
 
 /// Checks that a configuration is of the wanted type, and leaves the owners to the server.

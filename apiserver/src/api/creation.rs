@@ -116,6 +116,7 @@ impl Creation<'_> {
             author: Arc::clone(&call.user),
             allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),
         };
+        call.warnings.extend((served.home.warn_sent)(object));
         let (rules, namespace) = (served.rules(), call.namespace());
         let mut prepared =
             create::prepare(rules, &served.kind, namespace, object.clone(), &system)?;

@@ -115,6 +115,7 @@ pub(super) async fn delete_collection(core: &Core, call: &ApiCall) -> Result<Rep
         let cause = Cause::invalid(IGNORE_READ_ERRORS, &json!(true), detail);
         return Err(Failure::invalid_options("DeleteOptions", &[cause]));
     }
+    call.warnings.extend(options.warning(&served.home));
     let (metadata, items) = list::select(core, call, listed).await?;
     let converter = Converter::of(call);
     for item in &items {

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::admission::field_manager::empty_object;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
@@ -173,14 +174,17 @@ impl Renderer {
         self.table_of_unstored(version, columns, object)
     }
 
-    /// Encodes a bookmark, whose object has only metadata.
+    /// Encodes a bookmark. Its object has only metadata, and what each object of the kind has.
     pub(super) fn bookmark(&self, metadata: &Value, with_columns: bool) -> Vec<u8> {
         let kind = &self.served.kind;
         match self.form {
-            Form::Whole => partial::encode_bookmark(&kind.api_version(), &kind.kind, metadata),
-            Form::Partial { version, .. } => {
-                partial::encode_bookmark(version, partial::KIND, metadata)
+            Form::Whole => {
+                let mut object = empty_object(kind);
+                object.insert("metadata".to_owned(), metadata.clone());
+                (kind.convert_empty)(&mut object);
+                Value::Object(object).to_string().into_bytes()
             }
+            Form::Partial { version, .. } => partial::encode_bookmark(version, metadata),
             Form::Table { version } => {
                 self.table_of_bookmark(version, metadata, with_columns).to_string().into_bytes()
             }

@@ -47,7 +47,9 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
     };
     if review == Review::OwnRules {
         // The real server's answer does not repeat the question.
-        object.insert("spec".to_owned(), json!({}));
+        for member in ["metadata", "spec"] {
+            object.insert(member.to_owned(), json!({}));
+        }
     }
     object.insert("status".to_owned(), status);
     object.insert("kind".to_owned(), json!(kind.kind));

@@ -12,28 +12,37 @@ use super::managers::field_manager;
 use super::patched::{self, Patch, check_identity};
 use super::renderer::Renderer;
 use super::{applied, read, shown, webhooks};
-use crate::admission::field_manager::Scaled;
-use crate::admission::meta_text;
-use crate::admission::owners::Ownership;
+use crate::admission::field_manager::{FieldManager, Scaled};
+use crate::admission::owners::{Ownership, type_text};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
+use crate::admission::{meta_text, metadata_mut};
 use crate::core::Core;
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, read_path, set_or_remove};
 use crate::kinds::Scale;
 use crate::patch::PatchKind;
 use crate::reply::Reply;
 use crate::request::ApiCall;
-use crate::request::decode::Wanted;
+use crate::request::decode::{Wanted, not_registered};
 use crate::request::options::Validation;
 use crate::status::{Failure, Result};
-use crate::types::{Expected, Type, Types};
+use crate::types::{Expected, Type, Types, wrap_integers, wrong_member};
 use crate::{media, table};
 
 const API_VERSION: &str = "autoscaling/v1";
 const KIND: &str = "Scale";
+/// Versions of a scale that the real server decodes and then rejects.
+const OLDER_VERSIONS: &[&str] = &["extensions/v1beta1", "apps/v1beta1", "apps/v1beta2"];
 
 /// The replicas of a custom object that states none, as a patch sees them.
 const UNSTATED: i64 = i32::MIN as i64;
+
+/// The body of a write.
+enum Body {
+    /// The new scale, of a PUT.
+    Scale(Fields),
+    Patch(PatchKind),
+}
 
 pub(super) async fn serve(
     core: &Arc<Core>,
@@ -115,24 +124,38 @@ fn write(
     let key = served.kind.key(call.namespace(), name);
     let manager = field_manager(core, call);
     let converter = Converter::of(call);
+    let body = match format {
+        None => Body::Scale(replaced(call, name, options.validation)?),
+        Some(format) => Body::Patch(format),
+    };
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = converter.fields(core, &stored)?;
-        check_readable(call, scale, &old)?;
         let live = live(served.kind.definition.is_some(), scale, &old);
-        let requested = match format {
-            None => replaced(call, name, options.validation)?,
-            Some(format) => patch(call, live.clone(), (format, options.validation))?,
+        let scaled = Scaled { kind: &served.kind, object: &old, live: &live };
+        let requested = match &body {
+            Body::Scale(requested) => {
+                update::check_uid(&served.kind, &old, requested)?;
+                check_readable(call, scale, &old)?;
+                requested.clone()
+            }
+            Body::Patch(format) => {
+                check_readable(call, scale, &old)?;
+                let mut live = live.clone();
+                let owners = FieldManager::owners_of_scale(&scaled);
+                set_or_remove(metadata_mut(&mut live), "managedFields", owners);
+                patch(call, live, (*format, options.validation))?
+            }
         };
-        check_stated(scale, &requested)?;
+        if served.kind.definition.is_some() {
+            check_stated(scale, &requested)?;
+        }
         check_identity(&old, &requested, name)?;
         check(call, &old, &requested, name)?;
         let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
-        let kind = &*served.kind;
-        let scaled = Scaled { kind, object: &old, live: &live };
         let owners = manager.update_scale(&scaled, &scale.read(&new));
         let owners = &owners.map_or(Ownership::Kept, Ownership::Known);
         let change = Change { old: &old, new, target: Target::Object, owners };
@@ -186,11 +209,18 @@ fn apply(
         let live = scale.read(&old);
         let kind = &*served.kind;
         let scaled = Scaled { kind, object: &old, live: &live };
-        let applied = manager
+        let mut applied = manager
             .apply_scale(&scaled, &config, options.force)
             .map_err(|error| applied::failure(&error, Some(&live), &config))?;
         if kind.definition.is_some() && applied.object.is_some() {
             return Err(no_conversion(name));
+        }
+        if let (Some(known), Some(new)) = (known(), &mut applied.object) {
+            wrap_integers(known, new);
+            if let Some(wrong) = wrong_member(known, new) {
+                let known = type_text(API_VERSION, KIND);
+                return Err(applied::unconvertible(&config, &known, &wrong.restored));
+            }
         }
         let requested = applied.object.unwrap_or(live);
         check_identity(&old, &requested, name)?;
@@ -223,8 +253,17 @@ fn reply(renderer: &Renderer, scale: &Scale, object: &Fields) -> Reply {
 /// Returns the scale in the body of a PUT.
 fn replaced(call: &ApiCall, name: &str, validation: Validation) -> Result<Fields> {
     let expected = known().map_or(Expected::Any, Expected::Kind);
-    let wanted = Wanted { kind: KIND, api_version: API_VERSION, older: &[], expected };
+    // Those of custom objects are not known there.
+    let older = if call.target.served.kind.custom { &[] } else { OLDER_VERSIONS };
+    let wanted = Wanted { kind: KIND, api_version: API_VERSION, older, expected };
     let scale = call.any_object(&wanted, validation)?;
+    let version = scale.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+    if older.contains(&version) {
+        return Err(Failure::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version \
+             ({API_VERSION})"
+        )));
+    }
     check_identity(&Fields::new(), &scale, name)?;
     Ok(scale)
 }
@@ -246,7 +285,14 @@ fn patch(
 ) -> Result<Fields> {
     let (api_version, kind, known) = (API_VERSION, KIND, known());
     Patch { call, format, validation, api_version, kind, known, before: None }
-        .apply(scale, |_| None)
+        .apply(scale, other_type)
+}
+
+/// Returns the error for a patched scale that states another type.
+fn other_type(scale: &Fields) -> Option<String> {
+    let text = |key: &str| scale.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let (kind, version) = (text("kind").unwrap_or(KIND), text("apiVersion").unwrap_or(API_VERSION));
+    (kind != KIND || version != API_VERSION).then(|| not_registered(kind, version))
 }
 
 /// Returns the type of a scale.
@@ -256,6 +302,10 @@ fn known() -> Option<&'static Type> {
 
 fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result<()> {
     let kind = &call.target.served.kind;
+    // The check of a custom object rejects its number.
+    if let Some(cause) = Scale::check(requested).filter(|_| kind.definition.is_none()) {
+        return Err(Failure::invalid_as("autoscaling", KIND, name, &[cause]));
+    }
     let (uid, stored) = (meta_text(requested, "uid"), meta_text(old, "uid"));
     if !uid.is_empty() && uid != stored {
         let resource = format!("{}/scale", kind.plural);
@@ -270,14 +320,7 @@ fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result
     if !meta_text(&versions, "resourceVersion").is_empty() {
         update::check_version(kind, old, &versions, false)?;
     }
-    if kind.definition.is_some() {
-        // The check of the object rejects the number.
-        return Ok(());
-    }
-    match Scale::check(requested) {
-        None => Ok(()),
-        Some(cause) => Err(Failure::invalid_as("autoscaling", KIND, name, &[cause])),
-    }
+    Ok(())
 }
 
 /// Returns only the members that name the expected version.

@@ -107,6 +107,7 @@ impl ActionChange<'_> {
     fn of_unknown(&self, body: &Fields) -> Failure {
         match (self.apply)(&mut Fields::new(), body, "") {
             Err(ActionError::Invalid(detail)) => Failure::internal(detail),
+            _ if self.name.is_empty() => Failure::name_required(),
             _ => Failure::not_found(&self.call.target.served.kind, self.name),
         }
     }

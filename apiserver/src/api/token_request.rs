@@ -11,10 +11,10 @@ use super::review::{audiences, spec};
 use super::webhooks::is_admission_dynamic;
 use crate::access::{Holder, Named, Validity};
 use crate::admission::field_manager::FieldManager;
-use crate::admission::meta_text;
+use crate::admission::{drop_empty, meta_text, metadata_mut};
 use crate::clock::rfc3339;
 use crate::core::Core;
-use crate::fields::{Fields, read_path, text};
+use crate::fields::{Fields, read_path, set_or_remove, text};
 use crate::object::Stored;
 use crate::reply::Reply;
 use crate::request::{ApiCall, Warnings};
@@ -95,14 +95,19 @@ fn complete(
         *spec = json!({});
     }
     spec["expirationSeconds"] = json!(lifetime);
+    if let Some(spec) = spec.as_object_mut() {
+        spec.retain(|_, value| !value.is_null());
+    }
+    drop_empty(metadata_mut(request));
     let owners = manager.create_unstored((GROUP, "v1", KIND), request);
     let known = &account.selectable;
-    let mut metadata =
-        json!({"name": &*known.name, "namespace": &*known.namespace, "uid": &*known.uid});
-    if let Some(owners) = owners.encode() {
-        metadata["managedFields"] = owners;
+    let metadata = metadata_mut(request);
+    for (member, text) in
+        [("name", &known.name), ("namespace", &known.namespace), ("uid", &known.uid)]
+    {
+        metadata.insert(member.to_owned(), json!(&**text));
     }
-    request.insert("metadata".to_owned(), metadata);
+    set_or_remove(metadata, "managedFields", owners.encode());
     let spec = &mut request["spec"];
     spec["audiences"] = json!(audiences);
     if spec.get("boundObjectRef").is_none() {
@@ -222,6 +227,9 @@ fn holder(core: &Core, spec: &Value, account: &Stored, name: &str) -> Result<Hol
     };
     let resource = bindable(reference)?;
     let wanted = text(reference, "name");
+    if wanted.is_empty() {
+        return Err(Failure::name_required());
+    }
     let Some(stored) = core.find(resource, &known.namespace, wanted) else {
         return Err(Failure::not_found(ResourceName::built_in("", resource), wanted));
     };

@@ -6,6 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use homeostat_faults::ClientName;
+use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -115,6 +116,21 @@ impl Core {
             let shown = client_view.cached(self.read(Storage::revision));
             Failure::too_large_resource_version(revision, shown)
         })
+    }
+
+    /// Fails with 504 if the revision is a future one, as the real server does without a watch
+    /// cache.
+    pub(crate) fn check_revision(&self, revision: u64) -> Result<()> {
+        let current = self.read(Storage::revision);
+        if revision <= current {
+            return Ok(());
+        }
+        let mut failure = Failure::too_large_resource_version(revision, current);
+        // A client need not wait: the storage would not be there later, either.
+        if let Some(details) = failure.details.as_mut().and_then(Value::as_object_mut) {
+            details.remove("retryAfterSeconds");
+        }
+        Err(failure)
     }
 
     /// Waits until a condition holds, which depends on the stored objects or on their revision.

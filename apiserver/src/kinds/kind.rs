@@ -56,6 +56,8 @@ pub struct Kind {
     pub(crate) unconditional_update: bool,
     /// True if a PUT may create an object.
     pub(crate) create_on_update: bool,
+    /// True if the real server keeps no watch cache of the kind.
+    pub(crate) is_uncached: bool,
     /// True if a completed DELETE replies with the object, not with a Status.
     pub(crate) returns_deleted: bool,
     pub(crate) dependents: Dependents,
@@ -108,10 +110,14 @@ pub struct Kind {
     pub(crate) run_as: Option<RunAs>,
     /// The effect of pod security, if it has one.
     pub(crate) secured: Option<Secured>,
+    /// Returns the warnings about a new object as the client sent it.
+    pub(crate) warn_sent: fn(&Fields) -> Vec<String>,
     /// Returns the warnings for a client that writes the object.
     pub(crate) warn: fn(&Fields, Option<&Fields>) -> Vec<String>,
     /// Returns the warnings for a client that writes the status.
     pub(crate) warn_status: fn(&Fields) -> Vec<String>,
+    /// Adds what the real server's conversion from its internal type adds to an empty object.
+    pub(crate) convert_empty: fn(&mut Fields),
     /// The warning for a delete without a propagation policy.
     pub(crate) no_policy_warning: Option<&'static str>,
     /// The effects of POST on a subresource.

@@ -3,8 +3,12 @@
 use serde_json::{Value, json};
 
 use super::checks;
-use crate::fields::Fields;
+use crate::fields::{Fields, read_path};
+use crate::quantity;
 use crate::status::Cause;
+
+/// The resources whose requests a quota may name without a prefix.
+const BARE: [&str; 2] = ["cpu", "memory"];
 
 /// A container's default limit is its maximum.
 pub(super) fn default_limit(item: &Fields) -> Value {
@@ -34,6 +38,29 @@ pub(super) fn validate_quota(quota: &Fields, old: Option<&Fields>, causes: &mut 
     for list in ["hard", "used"] {
         checks::quota::amounts(checks::member(status, list), &format!("status.{list}"), causes);
     }
+}
+
+/// Returns the warnings about a new quota whose requests may exceed its limits.
+pub(super) fn warn_quota(quota: &Fields, old: Option<&Fields>) -> Vec<String> {
+    let Some(hard) = read_path(quota, "spec.hard").filter(|_| old.is_none()) else {
+        return Vec::new();
+    };
+    let amount = |name: String| {
+        let found = quantity::read(hard.get(&name)?)?;
+        Some((name, found))
+    };
+    let warning = |resource: &&str| {
+        // The bare name is that of a request.
+        let bare = || amount((*resource).to_owned()).filter(|_| BARE.contains(resource));
+        let (request, most) = amount(format!("requests.{resource}")).or_else(bare)?;
+        let (limit, least) = amount(format!("limits.{resource}"))?;
+        let exceeds = most > least;
+        exceeds.then(|| {
+            format!("ResourceQuota {request} ({most}) should be less than {limit} ({least})")
+        })
+    };
+    let resources = BARE.iter().chain(&["storage", "ephemeral-storage"]);
+    resources.filter_map(warning).collect()
 }
 
 pub(super) fn validate_range(range: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {

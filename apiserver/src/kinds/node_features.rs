@@ -7,8 +7,10 @@ use super::columns::{Guard, GuardedWrite};
 use crate::fields::{Fields, read_path, text};
 use crate::plugin::AdmissionPlugin;
 
-/// The checks of pods.
-pub(super) const GUARDS: &[Guard] = &[guard(""), guard("resize")];
+/// The check of a write to a pod.
+pub(super) const OF_POD: Guard = guard("");
+/// The check of a resize.
+pub(super) const OF_RESIZE: Guard = guard("resize");
 
 const fn guard(subresource: &'static str) -> Guard {
     let plugin = AdmissionPlugin::NodeDeclaredFeatureValidator;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::pod_level;
 use crate::fields::{Fields, read_path, text};
 
 const GENERATION: &str = "observedGeneration";
@@ -10,6 +11,7 @@ const GENERATION: &str = "observedGeneration";
 pub(super) fn inherit(pod: &mut Fields, old: &Fields) {
     const KEPT: [&str; 3] = ["qosClass", "resourceClaimStatuses", "extendedResourceClaimStatus"];
     keep_resources(pod, old);
+    pod_level::complete(pod);
     let node = |pod| read_path(pod, "spec.nodeName");
     let is_binding = node(pod) != node(old);
     let (Some(Value::Object(status)), Some(old)) = (pod.get_mut("status"), old.get("status"))

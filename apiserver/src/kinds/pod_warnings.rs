@@ -287,7 +287,7 @@ impl<'a> Pod<'a> {
             self.add(&format!("metadata.annotations[{key}]"), SECCOMP);
         }
         let key = format!("{APP_ARMOR}{name}");
-        // Those of a pod have become members of its containers.
+        // Those of a pod have become members of its containers, with a warning of their own.
         let is_template = !self.prefix.is_empty();
         // The annotation may say what the pod's member says.
         let of_pod = member(member(self.spec, "securityContext"), "appArmorProfile");
@@ -299,8 +299,7 @@ impl<'a> Pod<'a> {
             && member(context, "appArmorProfile").is_null()
             && self.annotation(&key).is_some_and(differs)
         {
-            let text = "deprecated since v1.30; use the \"appArmorProfile\" field instead";
-            self.add(&format!("metadata.annotations[{key}]"), text);
+            self.add(&format!("metadata.annotations[{key}]"), app_armor::DEPRECATED);
         }
     }
 }

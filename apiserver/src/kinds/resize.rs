@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use super::checks::{self, items, member};
 use super::columns::{NodeRefusal, Resize};
-use super::pod_level;
 use crate::fields::{Fields, read_path, set_or_remove, text};
 use crate::status::Cause;
 
@@ -66,7 +65,6 @@ fn restore(pod: &mut Fields, old: &Fields) {
         restored.insert("resources".to_owned(), resources.clone());
     }
     *spec = restored;
-    pod_level::complete(pod);
 }
 
 fn restore_metadata(pod: &mut Fields, old: &Fields) {

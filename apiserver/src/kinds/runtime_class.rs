@@ -4,8 +4,13 @@ use homeostat_core::go_quote;
 use serde_json::{Value, json};
 
 use super::checks::is_empty;
-use super::columns::AdmitError;
-use crate::fields::Fields;
+use super::columns::{AdmitError, Guard, GuardedWrite};
+use crate::fields::{Fields, read_path};
+use crate::plugin::AdmissionPlugin;
+
+/// The check of a complete pod, which follows those of limit ranges and pod security.
+pub(super) const OVERHEAD: Guard =
+    Guard { plugin: AdmissionPlugin::RuntimeClass, subresource: "", check: check_overhead };
 
 /// Gives a new pod the overhead and the scheduling of its class.
 pub(super) fn admit(
@@ -31,12 +36,7 @@ pub(super) fn admit(
 
 fn set_overhead(spec: &mut Fields, overhead: Option<&Value>) -> Result<(), String> {
     let given = spec.get("overhead").filter(|given| !given.is_null());
-    let Some(overhead) = overhead else {
-        return given.map_or(Ok(()), |_| {
-            Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
-                .to_owned())
-        });
-    };
+    let Some(overhead) = overhead else { return Ok(()) };
     let fixed = overhead.get("podFixed").cloned().unwrap_or_else(|| json!({}));
     if given.is_some_and(|given| !is_empty(given) && *given != fixed) {
         return Err(
@@ -45,6 +45,22 @@ fn set_overhead(spec: &mut Fields, overhead: Option<&Value>) -> Result<(), Strin
     }
     spec.insert("overhead".to_owned(), fixed);
     Ok(())
+}
+
+/// Refuses the overhead of a new pod whose class has none.
+fn check_overhead(write: &GuardedWrite<'_>) -> Result<(), String> {
+    let read = |path: &str| read_path(write.new, path).filter(|value| !value.is_null());
+    if write.old.is_some() || read("spec.overhead").is_none() {
+        return Ok(());
+    }
+    let name = read("spec.runtimeClassName").and_then(Value::as_str);
+    let class = name.and_then(|name| (write.find)("node.k8s.io", "runtimeclasses", name));
+    let overhead = class.as_ref().and_then(|class| class.get("overhead"));
+    if overhead.is_some_and(|overhead| !overhead.is_null()) {
+        return Ok(());
+    }
+    Err("pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        .to_owned())
 }
 
 fn set_selector(spec: &mut Fields, wanted: Option<&Value>) -> Result<(), String> {
@@ -147,10 +163,10 @@ mod tests {
     }
 
     #[test]
-    fn pod_without_a_class_is_left_alone_unless_it_has_an_overhead() {
+    fn pod_without_a_class_is_left_alone() {
         assert_eq!(admitted(json!({"a": 1}), &json!({})).unwrap(), json!({"a": 1}));
-        let refusal = admitted(json!({"overhead": {"cpu": "1"}}), &json!({})).unwrap_err();
-        assert!(refusal.contains("without corresponding"));
+        let with_overhead = json!({"overhead": {"cpu": "1"}});
+        assert_eq!(admitted(with_overhead.clone(), &json!({})).unwrap(), with_overhead);
         let refusal = admitted(json!({"runtimeClassName": "x"}), &json!({})).unwrap_err();
         assert_eq!(refusal, "pod rejected: RuntimeClass \"x\" not found");
     }

@@ -51,6 +51,13 @@ pub(super) fn rolling_by_default(strategy: &Fields) -> Value {
     if strategy.contains_key("type") { Value::Null } else { json!({}) }
 }
 
+/// Sets the replicas of an empty object: the real server's internal type has a number there.
+pub(super) fn convert_no_replicas(workload: &mut Fields) {
+    if let Some(Value::Object(spec)) = workload.get_mut("spec") {
+        spec.insert("replicas".to_owned(), json!(0));
+    }
+}
+
 /// Sets the annotation to 0 unless the client sets it, as the conversion of the real server does.
 /// The writer owns it: the number that is stored comes later.
 pub(super) fn default_template_generation(daemons: &mut Fields) {

@@ -67,11 +67,7 @@ fn refusal(object: &Value, operation: &Value) -> String {
     let Some(path) = text("path") else {
         return format!("{op} operation failed to decode path: missing value");
     };
-    let (parent, key) =
-        path.rsplit_once('/').map_or((None, path), |(parent, key)| (Some(parent), key));
-    let key = key.replace("~1", "/").replace("~0", "~");
-    let parent = parent.and_then(|parent| object.pointer(parent));
-    let parent = parent.filter(|parent| parent.is_object() || parent.is_array());
+    let (parent, key) = parent_of(object, path);
     match (op, parent) {
         ("test", None) => {
             format!("test operation does not apply: is missing path: {path}: missing value")
@@ -98,14 +94,54 @@ fn refusal(object: &Value, operation: &Value) -> String {
         }
         ("move" | "copy", _) => {
             let from = text("from").unwrap_or_default();
-            let is_found = object.pointer(from).is_some();
-            let (side, at) = if is_found { ("destination", path) } else { ("from", from) };
-            format!(
-                "{op} operation does not apply: doc is missing {side} path: {at}: missing value"
-            )
+            refused_source(object, op, from).unwrap_or_else(|| match parent {
+                Some(Value::Array(_)) if op == "copy" => {
+                    format!("error while adding value during copy: {}", wrong_index(&key, true))
+                }
+                Some(Value::Array(_)) => {
+                    format!("error in move for path: '{path}': {}", wrong_index(&key, true))
+                }
+                _ => missing(op, "destination", path),
+            })
         }
         _ => format!("Unexpected kind: {op}"),
     }
+}
+
+/// Returns the object or the list that a path leads into, and the key there.
+fn parent_of<'a>(object: &'a Value, path: &str) -> (Option<&'a Value>, String) {
+    let (parent, key) =
+        path.rsplit_once('/').map_or((None, path), |(parent, key)| (Some(parent), key));
+    let parent = parent.and_then(|parent| object.pointer(parent));
+    let parent = parent.filter(|parent| parent.is_object() || parent.is_array());
+    (parent, key.replace("~1", "/").replace("~0", "~"))
+}
+
+/// Returns the reason why a value cannot be moved or copied from a path; `None` if it can.
+fn refused_source(object: &Value, op: &str, from: &str) -> Option<String> {
+    if object.pointer(from).is_some() {
+        return None;
+    }
+    let (parent, key) = parent_of(object, from);
+    Some(match (op, parent) {
+        (_, None) => missing(op, "from", from),
+        ("move", Some(Value::Array(_))) => {
+            format!("error in move for path: '{key}': {}", wrong_index(&key, false))
+        }
+        (_, Some(Value::Array(_))) => {
+            format!("error in copy for from: '{from}': {}", wrong_index(&key, false))
+        }
+        ("move", Some(_)) => format!(
+            "error in move for path: '{key}': Unable to remove nonexistent key: {key}: missing \
+             value"
+        ),
+        // A copy of a missing member is null.
+        (_, Some(_)) => return None,
+    })
+}
+
+fn missing(op: &str, side: &str, at: &str) -> String {
+    format!("{op} operation does not apply: doc is missing {side} path: {at}: missing value")
 }
 
 /// Returns the reason why a key is no index of a list.
@@ -137,6 +173,23 @@ mod tests {
             refused(json!({"op": "remove", "path": "/data/b"})),
             "error in remove for path: '/data/b': Unable to remove nonexistent key: b: missing \
              value"
+        );
+        assert_eq!(
+            refused(json!({"op": "move", "from": "/data/b", "path": "/data/c"})),
+            "error in move for path: 'b': Unable to remove nonexistent key: b: missing value"
+        );
+        assert_eq!(
+            refused(json!({"op": "move", "from": "/spec/b", "path": "/data/c"})),
+            "move operation does not apply: doc is missing from path: /spec/b: missing value"
+        );
+        assert_eq!(
+            refused(json!({"op": "copy", "from": "/list/7", "path": "/data/c"})),
+            "error in copy for from: '/list/7': Unable to access invalid index: 7: invalid index \
+             referenced"
+        );
+        assert_eq!(
+            refused(json!({"op": "copy", "from": "/data/a", "path": "/spec/c"})),
+            "copy operation does not apply: doc is missing destination path: /spec/c: missing value"
         );
         assert_eq!(
             refused(json!({"op": "add", "path": "/list/7", "value": 1})),

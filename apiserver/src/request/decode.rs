@@ -19,10 +19,10 @@ use crate::media::Media;
 use crate::status::{Failure, Result};
 use crate::types::{self, Expected, Type, Types, wrong_in_order, wrong_member};
 use body::{DecodedBody, OPTIONS, parse_error, unreadable};
-use stated_type::{check_type, not_registered};
+use stated_type::check_type;
 
 pub(crate) use place::check_same_namespace;
-pub(crate) use stated_type::{check_custom_type, other_type};
+pub(crate) use stated_type::{check_custom_type, not_registered, other_type};
 pub(crate) use wanted::Wanted;
 
 // === impl ApiCall ===
@@ -59,11 +59,12 @@ impl ApiCall {
         let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or("");
         let (kind, version) = (text("kind"), text("apiVersion"));
         let is_other_kind = !kind.is_empty() && kind != wanted.kind;
+        let said = if version.is_empty() { wanted.api_version } else { version };
         if is_other_kind || !(version.is_empty() || wanted.has_version(version)) {
-            let said = if version.is_empty() { wanted.api_version } else { version };
             let detail = not_registered(kind, version);
             return Err(wanted.invalid_as(kind, said, &detail));
         }
+        let wanted = &Wanted { api_version: said, ..*wanted };
         if let Expected::Kind(known) = wanted.expected
             && let Some(wrong) = self.wrong_member(known, &value, &problems)
         {
@@ -158,7 +159,7 @@ impl ApiCall {
             let said = value.get("kind").and_then(Value::as_str).unwrap_or("");
             if !matches!(said, "" | OPTIONS) {
                 let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or("");
-                return Err(Failure::bad_request(not_registered(said, version)));
+                return Err(Failure::bad_request(no_options(said, version)));
             }
             if let Some(wrong) = self.wrong_member(known, &value, &problems) {
                 return Err(Failure::bad_request(wrong));
@@ -169,6 +170,15 @@ impl ApiCall {
         options.check()?;
         Ok(options)
     }
+}
+
+/// Returns the error for a body that states another kind than that of the options of a delete.
+fn no_options(said: &str, version: &str) -> String {
+    // It is known in all versions.
+    if said == "Status" {
+        return format!("converting (v1.{said}) to (v1.{OPTIONS}): unknown conversion");
+    }
+    not_registered(said, version)
 }
 
 /// Checks the type of each member: all members of a built-in kind, and the metadata of a custom

@@ -33,8 +33,8 @@ impl Expected {
         match shape {
             Shape::Object(id) => {
                 let known = Types::all().get(*id);
-                // The only kind that another kind has a list of.
-                if known.name == "PersistentVolumeClaim" {
+                // The only kinds that are members of another kind.
+                if matches!(known.name, "PersistentVolumeClaim" | "DeleteOptions") {
                     Self::Kind(known)
                 } else {
                     Self::Members(known)

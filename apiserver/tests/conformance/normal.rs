@@ -38,6 +38,7 @@ const WITH_OWNERS: &[&str] = &[
     "jobs",
     "leases",
     "managers",
+    "mixtures",
     "mutations2",
     "namespaces",
     "persistentvolumeclaims",

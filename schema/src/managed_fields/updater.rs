@@ -261,13 +261,21 @@ impl<'a> Comparisons<'a> {
             let compared = match (old, new) {
                 (Some((_, old)), Some((of, new))) => {
                     let compared = compare(of, &old, &new)?;
-                    Some(Difference::of(compared, self.writer.reset))
+                    Some(Difference::of(compared, self.reset()))
                 }
                 _ => None,
             };
             self.by_version.insert(version.to_owned(), compared);
         }
         Ok(self.by_version.get(version).and_then(Option::as_ref))
+    }
+
+    /// Returns the fields that the write resets in versions of other managers. As upstream, a write
+    /// of a whole custom object has none there: it takes what it states from their managers.
+    fn reset(&self) -> &'a FieldSet {
+        static NONE: FieldSet = FieldSet::new();
+        let is_whole = self.writer.subresource.is_empty();
+        if is_whole && !self.writer.schema.is_built_in() { &NONE } else { self.writer.reset }
     }
 
     /// Returns the old or the new state in a version, with its type there.

@@ -14,12 +14,12 @@ use crate::object::{Stored, Texts};
 #[serde(rename_all = "camelCase")]
 struct Partial<'a, M> {
     api_version: &'a str,
-    kind: &'a str,
+    kind: &'static str,
     metadata: M,
 }
 
 /// The kind of an object of which a reply has the metadata only.
-pub(super) const KIND: &str = "PartialObjectMetadata";
+const KIND: &str = "PartialObjectMetadata";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,9 +36,9 @@ pub(super) fn encode(version: &str, stored: &Stored) -> Bytes {
     to_json(&Partial::of(version, stored)).into()
 }
 
-/// Encodes a bookmark, which has a type and metadata only.
-pub(super) fn encode_bookmark(version: &str, kind: &str, metadata: &Value) -> Vec<u8> {
-    to_json(&Partial { api_version: version, kind, metadata })
+/// Encodes a bookmark.
+pub(super) fn encode_bookmark(version: &str, metadata: &Value) -> Vec<u8> {
+    to_json(&Partial { api_version: version, kind: KIND, metadata })
 }
 
 /// Encodes the metadata of the objects of a list.

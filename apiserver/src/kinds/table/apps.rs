@@ -30,6 +30,7 @@ fn replica_set() -> Kind {
         defaults: &[Defaults { under: "spec", rules: &[("replicas", Json("1"))] }, TEMPLATE],
         validate: checks::workloads::replica_set,
         warn: warnings::namesake,
+        convert_empty: workload::convert_no_replicas,
         ..workload("ReplicaSet", "replicasets")
     }
 }
@@ -56,6 +57,7 @@ fn deployment() -> Kind {
         ],
         validate: checks::workloads::deployment,
         warn: warnings::namesake,
+        convert_empty: workload::convert_no_replicas,
         ..workload("Deployment", "deployments")
     }
 }
@@ -88,6 +90,7 @@ fn stateful_set() -> Kind {
         ],
         validate: checks::stateful_set::stateful_set,
         warn: warnings::stateful_set,
+        convert_empty: workload::convert_no_replicas,
         immutable: &[],
         name: names::dns_label,
         ..workload("StatefulSet", "statefulsets")
@@ -115,6 +118,7 @@ fn daemon_set() -> Kind {
         immutable: &[],
         validate: checks::workloads::daemon_set,
         warn: warnings::daemon_set,
+        convert_empty: workload::default_template_generation,
         ..workload("DaemonSet", "daemonsets")
     }
 }

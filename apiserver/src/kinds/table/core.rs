@@ -190,7 +190,7 @@ fn service_account() -> Kind {
         body: "TokenRequest",
         api_version: "authentication.k8s.io/v1",
         older: &[],
-        body_type: "io.k8s.api.authentication.v1.TokenRequest",
+        body_type: "authentication.TokenRequest",
         complete: None,
         effect: Effect::IssueToken,
     };
@@ -234,6 +234,7 @@ fn resource_quota() -> Kind {
         status: KEEPS_SPEC,
         returns_deleted: true,
         validate: limits::validate_quota,
+        warn: limits::warn_quota,
         ..named("", "ResourceQuota", "resourcequotas")
     }
 }

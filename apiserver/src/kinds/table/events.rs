@@ -17,6 +17,7 @@ fn event() -> Kind {
     Kind {
         short_names: &["ev"],
         create_on_update: true,
+        is_uncached: true,
         dependents: Dependents::None,
         fields: EVENT_FIELDS,
         validate: checks::small::event,

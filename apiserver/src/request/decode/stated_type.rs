@@ -15,7 +15,7 @@ use crate::types::Type;
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
 
 /// Returns the error text for a kind that a version does not have.
-pub(super) fn not_registered(kind: &str, version: &str) -> String {
+pub(crate) fn not_registered(kind: &str, version: &str) -> String {
     format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{SCHEME}\"")
 }
 

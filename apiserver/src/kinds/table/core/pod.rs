@@ -6,9 +6,9 @@ use super::super::pod_spec::{POD, POD_SPEC};
 use super::super::{ALL, OF_SPEC, label, named};
 use crate::kinds::limit_range::PODS;
 use crate::kinds::{
-    Action, Admission, CompleteBody, Defaults, Effect, Kind, OnCreate, Part, Secured, Status,
-    network_warnings, node_features, node_selector, pod, pod_inherit, pod_update, resize,
-    runtime_class, service_account, topology, warnings,
+    Action, Admission, CompleteBody, Defaults, Effect, Guard, Kind, OnCreate, Part, Secured,
+    Status, app_armor, network_warnings, node_features, node_selector, pod, pod_inherit,
+    pod_update, resize, runtime_class, service_account, topology, warnings,
 };
 use crate::object::FieldLabel;
 use crate::plugin::AdmissionPlugin;
@@ -63,6 +63,13 @@ const TOPOLOGY: Admission = Admission {
     apply: topology::label_pod,
 };
 
+/// The checks of complete pods.
+const GUARDS: &[Guard] =
+    &[runtime_class::OVERHEAD, node_features::OF_POD, node_features::OF_RESIZE];
+
+const DEFAULTS: &[Defaults] =
+    &[Defaults { under: "spec", rules: POD_SPEC }, Defaults { under: "spec", rules: POD }];
+
 pub(super) fn row() -> Kind {
     const POD_KEEPS: &[&str] = &["spec", "metadata.ownerReferences", "metadata.deletionTimestamp"];
     const BINDING: Action = Action {
@@ -82,7 +89,7 @@ pub(super) fn row() -> Kind {
         body: "Eviction",
         api_version: "policy/v1",
         older: &["policy/v1beta1"],
-        body_type: "",
+        body_type: "policy.Eviction",
         complete: None,
         effect: Effect::Evict,
     };
@@ -100,10 +107,7 @@ pub(super) fn row() -> Kind {
         generation: OF_SPEC,
         returns_deleted: true,
         fields: POD_FIELDS,
-        defaults: &[
-            Defaults { under: "spec", rules: POD_SPEC },
-            Defaults { under: "spec", rules: POD },
-        ],
+        defaults: DEFAULTS,
         derive: pod::derive,
         prepare: pod::prepare,
         inherits: pod_inherit::inherit,
@@ -114,10 +118,11 @@ pub(super) fn row() -> Kind {
         parts: &[EPHEMERAL],
         admissions: Cow::Borrowed(const { &[NODE_SELECTOR, PRIORITY, RUNTIME, TOPOLOGY] }),
         additions: Cow::Borrowed(&pod::ADDITIONS),
-        guards: Cow::Borrowed(node_features::GUARDS),
+        guards: Cow::Borrowed(GUARDS),
         limited: Some(PODS),
         run_as: Some(service_account::PODS),
         secured: Some(Secured::Pod),
+        warn_sent: app_armor::warnings,
         warn: warnings::pod,
         warn_status: network_warnings::pod_status,
         actions: &[BINDING, EVICTION],
