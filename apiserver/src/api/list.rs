@@ -122,8 +122,13 @@ impl Request {
     /// Waits for a future state.
     async fn wait_for_revision(&self, core: &Core, call: &ApiCall) -> Result<()> {
         match self.state {
-            State::NotOlderThan(revision) | State::Exactly(revision) => {
+            State::NotOlderThan(revision) | State::Exactly(revision)
+                if call.target.served.kind.cached =>
+            {
                 core.wait_for_revision(revision, &call.client_view).await
+            }
+            State::NotOlderThan(revision) | State::Exactly(revision) => {
+                core.check_revision(revision)
             }
             State::Newest => Ok(()),
         }

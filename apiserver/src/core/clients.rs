@@ -113,8 +113,18 @@ impl Core {
         let shown = tokio::time::timeout(FUTURE_REVISION_TIMEOUT, self.wait_until(is_shown));
         shown.await.map_err(|_| {
             let shown = client_view.cached(self.read(Storage::revision));
-            Failure::too_large_resource_version(revision, shown)
+            Failure::too_large_resource_version(revision, shown, Some(1))
         })
+    }
+
+    /// Fails if the store has not reached a revision, as the real server does without a watch
+    /// cache.
+    pub(crate) fn check_revision(&self, revision: u64) -> Result<()> {
+        let current = self.read(Storage::revision);
+        if current < revision {
+            return Err(Failure::too_large_resource_version(revision, current, None));
+        }
+        Ok(())
     }
 
     /// Waits until a condition holds, which depends on the stored objects or on their revision.

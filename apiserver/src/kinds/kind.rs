@@ -64,6 +64,10 @@ pub struct Kind {
     /// The field labels besides `metadata.name` and `metadata.namespace`.
     pub(crate) fields: &'static [FieldLabel],
     pub(crate) defaults: &'static [Defaults],
+    /// True if a write to the status checks finalizers as one to the object does.
+    pub(crate) status_checks_finalizers: bool,
+    /// False if the real server has no watch cache of the kind: some reads have other errors then.
+    pub(crate) cached: bool,
     /// Sets derived members, at each write.
     pub(crate) derive: fn(&mut Fields),
     /// Sets the members that only a create sets.

@@ -39,6 +39,8 @@ pub(super) const PLAIN: Kind = Kind {
     create_on_update: false,
     returns_deleted: false,
     dependents: Dependents::Collected,
+    status_checks_finalizers: true,
+    cached: true,
     deletes_collections: true,
     fields: &[],
     defaults: &[],

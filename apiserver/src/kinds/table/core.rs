@@ -190,7 +190,7 @@ fn service_account() -> Kind {
         body: "TokenRequest",
         api_version: "authentication.k8s.io/v1",
         older: &[],
-        body_type: "io.k8s.api.authentication.v1.TokenRequest",
+        body_type: "authentication.TokenRequest",
         complete: None,
         effect: Effect::IssueToken,
     };

@@ -18,6 +18,7 @@ fn event() -> Kind {
         short_names: &["ev"],
         create_on_update: true,
         dependents: Dependents::None,
+        cached: false,
         fields: EVENT_FIELDS,
         validate: checks::small::event,
         ..named("", "Event", "events")
