@@ -131,8 +131,13 @@ fn check(kind: &Kind, served: &Kind, object: &Fields, managers: Option<&Value>) 
     if name.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
     }
-    metadata::check(kind, (object, Target::Object), None, managers, &mut causes);
+    let before = causes.len();
+    metadata::check(served, (object, Target::Object), None, managers, &mut causes);
+    let of_metadata = before..causes.len();
     let check_embedded = |causes: &mut _| metadata::check_embedded(served, object, causes);
     served.check(object, None, &check_embedded, &mut causes);
+    if served.lax_metadata && causes.len() > of_metadata.end {
+        causes.drain(of_metadata);
+    }
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }
 }

@@ -64,6 +64,9 @@ pub struct Kind {
     /// The field labels besides `metadata.name` and `metadata.namespace`.
     pub(crate) fields: &'static [FieldLabel],
     pub(crate) defaults: &'static [Defaults],
+    /// True if a create checks the metadata by the rules of all kinds alone, and only if nothing
+    /// else is wrong.
+    pub(crate) lax_metadata: bool,
     /// True if a write to the status checks finalizers as one to the object does.
     pub(crate) status_checks_finalizers: bool,
     /// False if the real server has no watch cache of the kind: some reads have other errors then.
@@ -299,6 +302,7 @@ impl Kind {
     /// the rules for core objects or by those for all objects.
     pub(crate) fn has_any_finalizer(&self) -> bool {
         self.custom
+            || self.lax_metadata
             || matches!(
                 &*self.group,
                 "admissionregistration.k8s.io"

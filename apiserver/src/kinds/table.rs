@@ -39,6 +39,7 @@ pub(super) const PLAIN: Kind = Kind {
     create_on_update: false,
     returns_deleted: false,
     dependents: Dependents::Collected,
+    lax_metadata: false,
     status_checks_finalizers: true,
     cached: true,
     deletes_collections: true,
