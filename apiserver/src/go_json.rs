@@ -5,7 +5,7 @@ mod surrogates;
 use std::fmt::Write as _;
 
 use homeostat_core::go_quote;
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 pub(crate) use surrogates::{parse, replace_halves};
 
@@ -292,6 +292,11 @@ impl Reader<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns whether a number is `-0`, which is an integer in Go. `-0.0` is the same here.
+pub(crate) fn is_minus_zero(number: &Number) -> bool {
+    number.is_f64() && number.as_f64().is_some_and(|it| it == 0.0 && it.is_sign_negative())
 }
 
 /// Writes numbers without a fraction as integers, as Go does when it encodes an object without a

@@ -1,4 +1,13 @@
-//! Paths into an object, in the part of kubectl's `JSONPath` that printer columns use.
+//! Paths into an object, in kubectl's `JSONPath`, which printer columns use.
+//!
+//! The rules are those of client-go's `util/jsonpath` down to its oddities: a step that does not
+//! fit one of the values fails as a whole, and then the column has no value. Left out are ranges,
+//! and the bytes of a text that `*` leads to.
+
+mod parse;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
 
 use serde_json::Value;
 
@@ -7,26 +16,48 @@ use crate::fields::Fields;
 /// A path such as `.status.conditions[?(@.type=="Ready")].status`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct JsonPath {
-    steps: Vec<Step>,
+    /// The path, and what follows a `}` in it: it has no value, but may fail.
+    actions: Vec<Vec<Step>>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
     Field(String),
-    /// An item; a negative index counts from the end.
-    Index(i64),
+    Slice(Slice),
     /// Every item or member.
     All,
-    /// The value, and every value inside it.
+    /// The value, and every text, list and object inside it.
     Descend,
+    Union(Vec<Vec<Self>>),
     Filter(Filter),
+    Literal(Value),
+    /// A word, which always fails.
+    Word,
 }
 
-/// `?(@.path op value)`, or `?(@.path)` for an existing value.
+/// Some items of a list. A negative index counts from the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Slice {
+    from: Option<i64>,
+    to: End,
+    step: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// The end of the list.
+    Open,
+    At(i64),
+    /// After the first item: the slice is one item.
+    Next(i64),
+}
+
+/// `?(left comparison right)`, or `?(left)` for an existing value.
 #[derive(Debug, Clone, PartialEq)]
 struct Filter {
-    path: JsonPath,
-    condition: Option<(Comparison, Value)>,
+    left: Vec<Step>,
+    /// The comparison is `None` if it is unknown: it fails.
+    condition: Option<(Option<Comparison>, Vec<Step>)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,201 +70,192 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-const COMPARISONS: [(&str, Comparison); 6] = [
-    ("==", Comparison::Equal),
-    ("!=", Comparison::NotEqual),
-    ("<=", Comparison::LessOrEqual),
-    (">=", Comparison::GreaterOrEqual),
-    ("<", Comparison::Less),
-    (">", Comparison::Greater),
-];
+/// The values at a path. The error has those that a filter counts nevertheless.
+type Found<'v> = Result<Vec<&'v Value>, Vec<&'v Value>>;
 
 // === impl JsonPath ===
 
 impl JsonPath {
-    /// Parses a path; `None` if it is malformed or uses another part of the language.
+    /// Parses a path; `None` if it is malformed.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let mut steps = Vec::new();
-        let mut rest = text;
-        while !rest.is_empty() {
-            rest = parse_step(rest, &mut steps)?;
-        }
-        Some(Self { steps })
+        parse::actions(text).map(|actions| Self { actions })
     }
 
     /// Returns the first value at the path.
-    pub(crate) fn first<'a>(&self, object: &'a Fields) -> Option<&'a Value> {
-        let Some((Step::Field(name), rest)) = self.steps.split_first() else {
-            // The root has no value of its own: only a path with a field leads somewhere.
-            return None;
-        };
-        let mut found = vec![object.get(name)?];
-        for step in rest {
-            found = found.into_iter().flat_map(|value| step.follow(value)).collect();
+    pub(crate) fn first<'v>(&'v self, object: &'v Fields) -> Option<Cow<'v, Value>> {
+        let (path, others) = self.actions.split_first()?;
+        if let (Some((Step::Field(name), rest)), []) = (path.split_first(), others) {
+            let found = object.get(name).into_iter().collect();
+            return walk(rest, found).ok()?.into_iter().next().map(Cow::Borrowed);
         }
-        found.into_iter().next()
-    }
-
-    fn all<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        let mut found = vec![value];
-        for step in &self.steps {
-            found = found.into_iter().flat_map(|value| step.follow(value)).collect();
-        }
-        found
+        let root = Value::Object(object.clone());
+        let found = walk(path, vec![&root]).ok()?;
+        let fails = others.iter().any(|action| walk(action, vec![&root]).is_err());
+        found.into_iter().next().filter(|_| !fails).map(|value| Cow::Owned(value.clone()))
     }
 }
 
-/// Reads one step, and returns the rest.
-fn parse_step<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
-    if let Some(inner) = text.strip_prefix('[') {
-        let end = closing_bracket(inner)?;
-        steps.push(Step::parse_brackets(inner[..end].trim())?);
-        return Some(&inner[end + 1..]);
-    }
-    let inner = text.strip_prefix('.')?;
-    let (inner, descends) = inner.strip_prefix('.').map_or((inner, false), |inner| (inner, true));
-    if descends {
-        steps.push(Step::Descend);
-    }
-    if inner.starts_with('[') || (inner.is_empty() && !descends) {
-        return Some(inner);
-    }
-    parse_field(inner, steps)
-}
-
-/// Reads a name up to the next unescaped `.` or `[`, and returns the rest.
-fn parse_field<'a>(text: &'a str, steps: &mut Vec<Step>) -> Option<&'a str> {
-    let mut name = String::new();
-    let mut chars = text.char_indices();
-    let end = loop {
-        match chars.next() {
-            None => break text.len(),
-            Some((at, '.' | '[')) => break at,
-            Some((_, '\\')) => name.push(chars.next()?.1),
-            Some((_, c)) => name.push(c),
-        }
-    };
-    if name.is_empty() {
-        return None;
-    }
-    steps.push(if name == "*" { Step::All } else { Step::Field(name) });
-    Some(&text[end..])
-}
-
-/// Returns the position of the bracket that closes the text, outside of quotes.
-fn closing_bracket(text: &str) -> Option<usize> {
-    let (mut depth, mut quoted) = (0_usize, None);
-    for (at, c) in text.char_indices() {
-        match (quoted, c) {
-            (Some(quote), c) if c == quote => quoted = None,
-            (None, '\'' | '"') => quoted = Some(c),
-            (None, '[') => depth += 1,
-            (None, ']') if depth == 0 => return Some(at),
-            (None, ']') => depth -= 1,
-            _ => {}
-        }
-    }
-    None
+fn walk<'v>(steps: &'v [Step], values: Vec<&'v Value>) -> Found<'v> {
+    steps.iter().try_fold(values, |values, step| step.follow(values))
 }
 
 // === impl Step ===
 
 impl Step {
-    fn parse_brackets(text: &str) -> Option<Self> {
-        if text == "*" {
-            return Some(Self::All);
-        }
-        if let Some(filter) = text.strip_prefix("?(").and_then(|text| text.strip_suffix(')')) {
-            return Filter::parse(filter).map(Self::Filter);
-        }
-        match text.parse() {
-            Ok(index) => Some(Self::Index(index)),
-            Err(_) => unquote(text).map(|name| Self::Field(name.to_owned())),
-        }
-    }
-
-    fn follow<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
-        match (self, value) {
-            (Self::Field(name), value) => value.get(name).into_iter().collect(),
-            (Self::Index(index), Value::Array(items)) => {
-                let from_end =
-                    || items.len().checked_sub(usize::try_from(index.unsigned_abs()).ok()?);
-                let at = if *index < 0 { from_end() } else { usize::try_from(*index).ok() };
-                at.and_then(|at| items.get(at)).into_iter().collect()
+    fn follow<'v>(&'v self, values: Vec<&'v Value>) -> Found<'v> {
+        match self {
+            Self::Field(name) => {
+                Ok(values.into_iter().filter_map(|value| value.get(name)).collect())
             }
-            (Self::All, Value::Array(items)) => items.iter().collect(),
-            (Self::All, Value::Object(fields)) => fields.values().collect(),
-            (Self::Descend, value) => descend(value),
-            (Self::Filter(filter), Value::Array(items)) => {
-                items.iter().filter(|item| filter.holds(item)).collect()
+            Self::Slice(slice) => slice.of_each(values),
+            Self::All => Ok(values.into_iter().flat_map(parts).collect()),
+            Self::Descend => {
+                let mut found = Vec::new();
+                for value in values {
+                    descend(value, &mut found);
+                }
+                Ok(found)
             }
-            _ => Vec::new(),
+            Self::Union(paths) => {
+                let found = paths.iter().map(|path| walk(path, values.clone()));
+                let found: Result<Vec<_>, _> = found.collect();
+                found.map(|found| found.concat()).map_err(|_| values)
+            }
+            Self::Filter(filter) => filter.of_each(values),
+            Self::Literal(value) => Ok(vec![value]),
+            Self::Word => Err(values),
         }
     }
 }
 
-fn descend(value: &Value) -> Vec<&Value> {
-    let mut found = vec![value];
+fn parts(value: &Value) -> Vec<&Value> {
     match value {
-        Value::Array(items) => found.extend(items.iter().flat_map(descend)),
-        Value::Object(fields) => found.extend(fields.values().flat_map(descend)),
-        _ => {}
+        Value::Array(items) => items.iter().collect(),
+        Value::Object(fields) => fields.values().collect(),
+        _ => Vec::new(),
     }
-    found
 }
 
-fn unquote(text: &str) -> Option<&str> {
-    ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote))
+fn descend<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
+    let parts = parts(value);
+    if !parts.is_empty() || value.as_str().is_some_and(|text| !text.is_empty()) {
+        found.push(value);
+    }
+    for part in parts {
+        descend(part, found);
+    }
+}
+
+// === impl Slice ===
+
+impl Slice {
+    fn of_each<'v>(&self, values: Vec<&'v Value>) -> Found<'v> {
+        let mut found = Vec::new();
+        for value in &values {
+            match value {
+                Value::Null => {}
+                Value::Array(items) => match self.of(items) {
+                    // As upstream, an empty slice ends the step.
+                    Some([]) => return Ok(found),
+                    Some(slice) => {
+                        let step = self.step.and_then(|step| usize::try_from(step).ok());
+                        found.extend(slice.iter().step_by(step.unwrap_or(1).max(1)));
+                    }
+                    None => return Err(values),
+                },
+                _ => return Err(values),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Returns the items from the first one to the last one; `None` if the list has not as many.
+    fn of<'v>(&self, items: &'v [Value]) -> Option<&'v [Value]> {
+        let length = i64::try_from(items.len()).unwrap_or(i64::MAX);
+        let from_end = |at: i64| if at < 0 { at.saturating_add(length) } else { at };
+        let from = from_end(self.from.unwrap_or(0));
+        let to = match self.to {
+            End::Open | End::Next(0) => length,
+            End::At(to) | End::Next(to) => from_end(to),
+        };
+        if from == to {
+            return Some(&[]);
+        }
+        let has_step = self.step.is_none_or(|step| step > 0);
+        let (from, to) = (usize::try_from(from).ok()?, usize::try_from(to).ok()?);
+        items.get(from..to).filter(|slice| has_step && !slice.is_empty())
+    }
 }
 
 // === impl Filter ===
 
 impl Filter {
-    fn parse(text: &str) -> Option<Self> {
-        let operator = COMPARISONS.iter().find_map(|(sign, comparison)| {
-            text.split_once(sign).map(|(path, value)| (path, *comparison, value))
-        });
-        let Some((path, comparison, value)) = operator else {
-            return Some(Self { path: Self::parse_path(text)?, condition: None });
-        };
-        let value = value.trim();
-        let value = match unquote(value) {
-            Some(text) => Value::from(text),
-            None => serde_json::from_str(value).ok()?,
-        };
-        Some(Self { path: Self::parse_path(path)?, condition: Some((comparison, value)) })
+    fn of_each<'v>(&'v self, values: Vec<&'v Value>) -> Found<'v> {
+        let mut found = Vec::new();
+        for value in &values {
+            let Some(more) = self.of(value) else { return Err(values) };
+            found.extend(more);
+        }
+        Ok(found)
     }
 
-    fn parse_path(text: &str) -> Option<JsonPath> {
-        JsonPath::parse(text.trim().strip_prefix('@')?)
+    /// Returns the items of a list for which the filter holds; `None` if one cannot be compared.
+    fn of<'v>(&self, value: &'v Value) -> Option<Vec<&'v Value>> {
+        let mut found = Vec::new();
+        for item in value.as_array()? {
+            if self.holds(item)? {
+                found.push(item);
+            }
+        }
+        Some(found)
     }
 
-    fn holds(&self, item: &Value) -> bool {
-        let found = self.path.all(item);
-        let Some((comparison, expected)) = &self.condition else { return !found.is_empty() };
-        found.first().is_some_and(|found| comparison.holds(found, expected))
+    /// Returns whether an item is one of the filter's; `None` if it cannot be compared.
+    fn holds(&self, item: &Value) -> Option<bool> {
+        let left = walk(&self.left, vec![item]);
+        let Some((comparison, right)) = &self.condition else {
+            let (Ok(found) | Err(found)) = left;
+            return Some(!found.is_empty());
+        };
+        let single = |found: Vec<_>| match found.as_slice() {
+            [] => Some(None),
+            [one] => Some(Some(*one)),
+            _ => None,
+        };
+        let Some(left) = single(left.ok()?)? else { return Some(false) };
+        let Some(right) = single(walk(right, vec![item]).ok()?)? else { return Some(false) };
+        (*comparison)?.holds(left, right)
     }
 }
 
 // === impl Comparison ===
 
 impl Comparison {
-    fn holds(self, found: &Value, expected: &Value) -> bool {
-        let order = match (found, expected) {
-            (Value::String(found), Value::String(expected)) => Some(found.cmp(expected)),
-            (Value::Number(found), Value::Number(expected)) => {
-                found.as_f64().zip(expected.as_f64()).and_then(|(a, b)| a.partial_cmp(&b))
+    /// Compares values of one type; `None` if their types differ or have no order.
+    fn holds(self, left: &Value, right: &Value) -> Option<bool> {
+        let order = match (left, right) {
+            (Value::String(left), Value::String(right)) => Some(left.cmp(right)),
+            (Value::Number(left), Value::Number(right)) if left.is_f64() != right.is_f64() => None,
+            (Value::Number(left), Value::Number(right)) if left.is_f64() => {
+                left.as_f64()?.partial_cmp(&right.as_f64()?)
             }
+            (Value::Number(left), Value::Number(right)) => {
+                Some(left.as_i64()?.cmp(&right.as_i64()?))
+            }
+            (Value::Bool(left), Value::Bool(right)) => match self {
+                Self::Equal | Self::NotEqual => Some(left.cmp(right)),
+                _ => None,
+            },
             _ => None,
         };
-        match self {
-            Self::Equal => found == expected || order.is_some_and(std::cmp::Ordering::is_eq),
-            Self::NotEqual => found != expected,
-            Self::Less => order.is_some_and(std::cmp::Ordering::is_lt),
-            Self::LessOrEqual => order.is_some_and(std::cmp::Ordering::is_le),
-            Self::Greater => order.is_some_and(std::cmp::Ordering::is_gt),
-            Self::GreaterOrEqual => order.is_some_and(std::cmp::Ordering::is_ge),
-        }
+        order.map(|order| match self {
+            Self::Equal => order == Ordering::Equal,
+            Self::NotEqual => order != Ordering::Equal,
+            Self::Less => order == Ordering::Less,
+            Self::LessOrEqual => order != Ordering::Greater,
+            Self::Greater => order == Ordering::Greater,
+            Self::GreaterOrEqual => order != Ordering::Less,
+        })
     }
 }
 
@@ -243,36 +265,80 @@ mod tests {
 
     use super::*;
 
-    fn first(path: &str, object: &Value) -> Option<Value> {
-        JsonPath::parse(path).unwrap().first(object.as_object().unwrap()).cloned()
+    #[track_caller]
+    fn assert_first(path: &str, expected: &Value) {
+        let object = json!({"spec": {
+            "s": "text", "i": 7, "a.b": "dotted", "a": {"b": "deep"}, "map": {"x": "y"},
+            "nested": [[1, 2], [3, 4]],
+            "list": [
+                {"n": "a", "v": 1, "f": 1.5, "m": "z", "flag": false},
+                {"n": "b", "v": 2, "f": 2.5, "m": "b", "flag": true, "w": 1},
+            ],
+        }});
+        let parsed = JsonPath::parse(path).expect("a path");
+        let found = parsed.first(object.as_object().expect("an object"));
+        assert_eq!(found.as_deref().unwrap_or(&Value::Null), expected, "{path}");
     }
 
     #[test]
-    fn paths_lead_to_fields_items_and_filtered_items() {
-        let object = json!({
-            "spec": {"a.b": 1, "list": [{"n": "x", "v": 1}, {"n": "y", "v": 2}]},
-            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
-        });
+    fn paths_lead_to_fields_items_and_slices() {
         for (path, expected) in [
-            (".spec.a\\.b", json!(1)),
-            (".spec['a.b']", json!(1)),
-            (".spec.list[1].n", json!("y")),
-            (".spec.list[-1].v", json!(2)),
+            (".spec.a\\.b", json!("dotted")),
+            (".spec['a\\.b']", json!("dotted")),
+            (".spec['a.b']", json!("deep")),
+            (".spec['i','s']", json!(7)),
+            (".spec.list[1].n", json!("b")),
+            (".spec.list[-1].n", json!("b")),
+            (".spec.list[-2:].n", json!("a")),
+            (".spec.list[1:].n", json!("b")),
+            (".spec.list[::2].n", json!("a")),
+            (".spec.list[1,0].n", json!("b")),
+            (".spec.list[].n", json!("a")),
             (".spec.list[*].v", json!(1)),
-            (".spec.list[?(@.n==\"y\")].v", json!(2)),
-            (".spec.list[?(@.v>1)].n", json!("y")),
-            (".status.conditions[?(@.type == 'Ready')].status", json!("True")),
-            (".status..status", json!("True")),
+            (".spec.nested[0][1]", json!(2)),
+            (".spec.map.*", json!("y")),
+            (".spec..x", json!("y")),
+            ("..x", json!("y")),
+            (".spec.s} {.spec.i", json!("text")),
         ] {
-            assert_eq!(first(path, &object), Some(expected), "{path}");
+            assert_first(path, &expected);
         }
-        assert_eq!(first(".spec.list[7]", &object), None);
-        assert_eq!(first(".spec.list[?(@.n!=\"x\")].none", &object), None);
+    }
+
+    #[test]
+    fn filters_compare_values_of_one_type() {
+        for (path, expected) in [
+            (".spec.list[?(@.n==\"b\")].v", json!(2)),
+            (".spec.list[?( @.n == 'b' )].v", json!(2)),
+            (".spec.list[?(@.n!=\"a\")].v", json!(2)),
+            (".spec.list[?(@.n>='b')].v", json!(2)),
+            (".spec.list[?(@.n==@.m)].v", json!(2)),
+            (".spec.list[?(@.w)].v", json!(2)),
+            (".spec.list[?(@.v>1)].n", json!("b")),
+            (".spec.list[?(@.f>1.5)].n", json!("b")),
+            (".spec.list[?(@.flag==true)].n", json!("b")),
+            (".spec.list[?(@.f>1)].n", json!(null)),
+            (".spec.list[?(@.flag<true)].n", json!(null)),
+            (".spec.list[?(@.n=\"b\")].n", json!(null)),
+            (".spec.list[?(@.n==b)].n", json!(null)),
+            (".spec.map[?(@.x)]", json!(null)),
+        ] {
+            assert_first(path, &expected);
+        }
+    }
+
+    #[test]
+    fn step_that_does_not_fit_has_no_value() {
+        let paths = [".", ".spec.", ".spec.list.[0].n", ".spec.list[5]", ".spec.list[0:9].n"];
+        for path in paths.into_iter().chain([".spec.s[0]", ".spec.map[0]", ".spec.s} {nonsense"]) {
+            assert_first(path, &Value::Null);
+        }
     }
 
     #[test]
     fn malformed_path_is_refused() {
-        for path in ["spec", ".spec[", ".spec[?(x)]", ".a..", ".spec[a]"] {
+        let paths = [".spec[", ".spec[?(@.a", ".a....b", ".spec[a]", ".spec[\"a\"]", ".a,.b"];
+        for path in paths {
             assert_eq!(JsonPath::parse(path), None, "{path}");
         }
     }

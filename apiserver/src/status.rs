@@ -6,6 +6,7 @@ mod resource_name;
 use std::collections::HashSet;
 
 use homeostat_core::go_quote;
+use homeostat_schema::aggregate;
 use serde_json::{Map, Value, json};
 
 use crate::access::Attributes;
@@ -205,14 +206,22 @@ impl Failure {
         Self::bad_request("Name parameter required.")
     }
 
-    pub(crate) fn too_large_resource_version(requested: u64, current: u64) -> Self {
+    /// Creates the error for a revision of the future. The watch cache says when to try again.
+    pub(crate) fn too_large_resource_version(
+        requested: u64,
+        current: u64,
+        retry_after: Option<u64>,
+    ) -> Self {
         let message =
             format!("Timeout: Too large resource version: {requested}, current: {current}");
-        Self::new(504, "Timeout", message).with_details(json!({
+        let mut details = json!({
             "causes": [{"reason": "ResourceVersionTooLarge",
             "message": "Too large resource version"}],
-            "retryAfterSeconds": 1,
-        }))
+        });
+        if let Some(seconds) = retry_after {
+            details["retryAfterSeconds"] = json!(seconds);
+        }
+        Self::new(504, "Timeout", message).with_details(details)
     }
 
     pub(crate) fn method_not_allowed<'a>(kind: impl Into<ResourceName<'a>>, verb: &str) -> Self {
@@ -322,20 +331,4 @@ fn kind_details(group: &str, kind: &str, name: &str) -> Value {
         }
     }
     Value::Object(details)
-}
-
-/// Joins errors as Go's aggregate errors do: a single one as it is, several in brackets and without
-/// duplicates.
-pub(crate) fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
-    let mut known = HashSet::new();
-    let mut texts: Vec<String> = Vec::new();
-    for text in errors {
-        if known.insert(text.clone()) {
-            texts.push(text);
-        }
-    }
-    match texts.as_slice() {
-        [one] => one.clone(),
-        several => format!("[{}]", several.join(", ")),
-    }
 }

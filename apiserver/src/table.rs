@@ -169,10 +169,11 @@ impl Subject<'_> {
 
     /// Returns the cell of a definition's column: null if the value is missing or of another type.
     fn print(&self, column: &PrinterColumn) -> Value {
-        let Some(value) = column.path.first(self.object).filter(|value| !value.is_null()) else {
+        let Some(value) = column.path.first(self.object) else {
             return Value::Null;
         };
-        match (column.kind.as_str(), value) {
+        match (column.kind.as_str(), &*value) {
+            ("string", Value::Null) => json!("<no value>"),
             ("string", Value::String(text)) => json!(text),
             ("string", parts @ (Value::Array(_) | Value::Object(_))) => {
                 json!(escape_html(&parts.to_string()))

@@ -92,7 +92,7 @@ fn schema_has_no_arrow_up() {
             &["apply", "built_in", "embedded", "protobuf", "prune", "unique"],
             &["managed_fields", "open_api", "validate"],
             &["cel", "limits", "structural"],
-            &["policies", "rules"],
+            &["device_selector", "policies", "rules"],
             &["defaults"],
             &["definition"],
         ],

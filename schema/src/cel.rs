@@ -42,7 +42,7 @@ pub(crate) use expression::Expr;
 pub(crate) use identifier::escape;
 pub use identifier::is_cel_identifier;
 pub(crate) use lazy::Lazy;
-pub(crate) use parser::{MAX_DEPTH, parse};
+pub(crate) use parser::{MAX_DEPTH, parse, parse_bindings};
 pub(crate) use scope::Scope;
 pub(crate) use signature::{AUTHORIZER, RESOURCE_CHECK};
 pub(crate) use types::Type;

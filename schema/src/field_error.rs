@@ -1,5 +1,6 @@
 //! A violation of a schema, in the words of `field.Error` of apimachinery.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::fmt::Write;
 
@@ -50,6 +51,31 @@ pub enum FieldErrorReason {
     TooMany,
     /// `InternalError`
     Internal,
+}
+
+/// Joins errors as Go's aggregate errors do: a single one as it is, several in brackets and without
+/// duplicates.
+///
+/// # Examples
+///
+/// ```
+/// use homeostat_schema::aggregate;
+///
+/// assert_eq!(aggregate(["a", "b", "a"].map(str::to_owned)), "[a, b]");
+/// assert_eq!(aggregate(["a", "a"].map(str::to_owned)), "a");
+/// ```
+pub fn aggregate(errors: impl IntoIterator<Item = String>) -> String {
+    let mut known = HashSet::new();
+    let mut texts: Vec<String> = Vec::new();
+    for text in errors {
+        if known.insert(text.clone()) {
+            texts.push(text);
+        }
+    }
+    match texts.as_slice() {
+        [one] => one.clone(),
+        several => format!("[{}]", several.join(", ")),
+    }
 }
 
 // === impl FieldError ===

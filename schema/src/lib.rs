@@ -23,6 +23,7 @@ mod cel;
 mod constraints;
 mod defaults;
 mod definition;
+mod device_selector;
 mod embedded;
 mod field_error;
 mod field_set;
@@ -57,7 +58,8 @@ pub use crate::cel::is_cel_identifier;
 pub use crate::constraints::{Condition, Constraints, Pattern};
 pub use crate::defaults::MetadataCheck;
 pub use crate::definition::{check_open_api, check_open_api_with};
-pub use crate::field_error::{FieldError, FieldErrorReason};
+pub use crate::device_selector::check_device_selector;
+pub use crate::field_error::{FieldError, FieldErrorReason, aggregate};
 pub use crate::field_set::{
     FieldSet, FieldsV1Error, Path, PathElement, PathElementError, compare_values, equal_values,
 };

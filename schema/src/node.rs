@@ -27,7 +27,8 @@ pub struct Node {
     /// (`x-kubernetes-map-type` beside a `$ref`).
     pub atomic: bool,
     /// True if the parts of a field of a named type have separate owners, although the type has one
-    /// owner.
+    /// owner. Of a scalar: true if server-side apply deduces the type of each value, as it does for
+    /// `x-kubernetes-int-or-string`.
     pub granular: bool,
     /// True if `null` is a valid value (`nullable: true`).
     pub nullable: bool,

@@ -92,7 +92,8 @@ fn read_node(schema: &Value, depth: usize) -> Node {
     Node {
         shape: read_shape(schema, depth),
         atomic: false,
-        granular: false,
+        // Without a type, an apply deduces that of each value.
+        granular: flag(schema, "x-kubernetes-int-or-string"),
         nullable: flag(schema, "nullable"),
         default: schema.get("default").cloned(),
         description: schema.get("description").and_then(Value::as_str).map(Arc::from),

@@ -218,7 +218,7 @@ impl Validator {
         let fits = match node.shape() {
             Shape::Scalar(Scalar::IntOrString) => matches!(found, "integer" | "string"),
             Shape::Scalar(Scalar::Float) => matches!(found, "integer" | "number"),
-            Shape::Scalar(Scalar::Int64) => found == "integer" || is_whole(value),
+            Shape::Scalar(Scalar::Int64) => found == "integer" || is_64_bit_integer(value),
             _ => found == expected,
         };
         match format.filter(|format| format::applies(node.shape(), format)) {
@@ -336,7 +336,8 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "boolean",
-        Value::Number(number) if number.is_f64() => "number",
+        // Go has no integers beyond 64 bits with a sign.
+        Value::Number(number) if number.as_i64().is_none() => "number",
         Value::Number(_) => "integer",
         Value::String(_) => "string",
         Value::Array(_) => "array",
@@ -347,6 +348,12 @@ pub(crate) fn json_type(value: &Value) -> &'static str {
 /// Returns false if the format has 32 bits, and the integer needs more.
 fn is_in_range(value: &Value, format: Option<&str>) -> bool {
     format != Some("int32") || value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
+}
+
+/// Returns whether a floating-point number is an integer of 64 bits with a sign.
+fn is_64_bit_integer(value: &Value) -> bool {
+    const BOUND: f64 = 9_223_372_036_854_775_808.0;
+    is_whole(value) && value.as_f64().is_some_and(|number| (-BOUND..BOUND).contains(&number))
 }
 
 /// Returns whether a number has no fraction.

@@ -9,9 +9,11 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/kubernetes/pkg/apis/batch"
 	"k8s.io/kubernetes/pkg/apis/core"
+	"k8s.io/kubernetes/pkg/apis/flowcontrol"
 	"k8s.io/kubernetes/pkg/apis/resource"
 )
 
@@ -43,6 +45,11 @@ func internalTypes() string {
 		{core.ObjectReference{}, corev1.ObjectReference{}},
 		{core.EventSource{}, corev1.EventSource{}},
 		{core.VolumeNodeAffinity{}, corev1.VolumeNodeAffinity{}},
+		{flowcontrol.FlowSchemaSpec{}, flowcontrolv1.FlowSchemaSpec{}},
+		{
+			flowcontrol.PriorityLevelConfigurationSpec{},
+			flowcontrolv1.PriorityLevelConfigurationSpec{},
+		},
 	} {
 		table.visit(reflect.TypeOf(pair[0]), reflect.TypeOf(pair[1]))
 	}

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::field_manager::FieldManager;
 use super::owners::{Ownership, take_requested};
+use super::target::Target;
 use super::{drop_empty, meta_text, metadata, metadata_mut};
 use crate::access::User;
 use crate::clock::rfc3339;
@@ -130,8 +131,13 @@ fn check(kind: &Kind, served: &Kind, object: &Fields, managers: Option<&Value>) 
     if name.is_empty() {
         causes.push(Cause::required("metadata.name", "name or generateName is required"));
     }
-    metadata::check(kind, object, None, managers, &mut causes);
+    let before = causes.len();
+    metadata::check(served, (object, Target::Object), None, managers, &mut causes);
+    let of_metadata = before..causes.len();
     let check_embedded = |causes: &mut _| metadata::check_embedded(served, object, causes);
     served.check(object, None, &check_embedded, &mut causes);
+    if served.lax_metadata && causes.len() > of_metadata.end {
+        causes.drain(of_metadata);
+    }
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid(kind, name, &causes)) }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::target::Target;
 use super::{GRACE, finalizers, is_terminating, meta_text};
 use crate::fields::Fields;
 use crate::kinds::Kind;
@@ -21,14 +22,14 @@ pub(super) fn check_embedded(kind: &Kind, object: &Fields, causes: &mut Vec<Caus
 /// Checks the rules that hold for creates and updates; `old` is the stored object of an update.
 pub(super) fn check(
     kind: &Kind,
-    object: &Fields,
+    (object, target): (&Fields, Target),
     old: Option<&Fields>,
     managers: Option<&Value>,
     causes: &mut Vec<Cause>,
 ) {
-    let rules =
-        MetadataRules { name: kind.name, any_finalizer: kind.has_any_finalizer(), managers };
-    rules.check(object, old, causes);
+    let is_lax = target == Target::Status && !kind.status_checks_finalizers;
+    let any_finalizer = is_lax || kind.has_any_finalizer();
+    MetadataRules { name: kind.name, any_finalizer, managers }.check(object, old, causes);
 }
 
 /// Removes owners that are listed twice. Returns the warning about them; `when` says when they were

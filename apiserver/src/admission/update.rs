@@ -133,7 +133,7 @@ pub(crate) fn prepare(
     }
     let mut causes = Vec::new();
     let managers = owners.given(&new, sends_owners);
-    metadata::check(kind, &new, Some(old), managers, &mut causes);
+    metadata::check(served, (&new, target), Some(old), managers, &mut causes);
     metadata::check_update(kind, &new, old, managers, &mut causes);
     if target == Target::Status
         && let Some(author) = author

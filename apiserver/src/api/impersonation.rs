@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use homeostat_core::go_quote;
+use homeostat_schema::aggregate;
 use http::HeaderMap;
 
 use super::roles::check;
@@ -17,7 +18,7 @@ use crate::core::Core;
 use crate::kinds::check_domain_path;
 use crate::names::dns_subdomain;
 use crate::request::params::decode_lossy;
-use crate::status::{Cause, Failure, Result, aggregate};
+use crate::status::{Cause, Failure, Result};
 
 /// The group of the constrained rights, and of the rights to uids and extra values.
 const GROUP: &str = "authentication.k8s.io";

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use homeostat_schema::aggregate;
 use serde_json::Value;
 
 use crate::admission::target::Target;
@@ -11,7 +12,7 @@ use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::Served;
 use crate::kinds::limit_range::{LimitRange, Limited};
-use crate::status::{Failure, Result, aggregate};
+use crate::status::{Failure, Result};
 
 /// Fills in the defaults of a new object, or of one that is resized.
 pub(super) fn complete(core: &Core, served: &Served, namespace: &str, object: &mut Fields) {

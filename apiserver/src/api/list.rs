@@ -102,7 +102,7 @@ impl Request {
             (Some(token), ..) => u64::try_from(token.rv).map_or(State::Newest, State::Exactly),
             // An exact 0 is written in other digits: etcd takes it for the present.
             (None, None, _) | (None, Some(0), "Exact") => State::Newest,
-            (None, Some(0), "") if kind.is_uncached => State::Newest,
+            (None, Some(0), "") if !kind.cached => State::Newest,
             (None, Some(0), "") => {
                 // Any state will do: the cache returns its complete one.
                 limit = 0;
@@ -112,7 +112,7 @@ impl Request {
             (None, Some(revision), "") if limit > 0 => State::Exactly(revision),
             (None, Some(revision), _) => State::NotOlderThan(revision),
         };
-        let from_cache = start.is_none() && !version.is_empty() && !kind.is_uncached;
+        let from_cache = start.is_none() && !version.is_empty() && kind.cached;
         // A list of all namespaces that selects one reads only that one.
         let selected = selector.namespace().filter(|name| names::dns_label(name).is_empty());
         let namespace = if call.namespace().is_empty() { selected } else { None };
@@ -124,12 +124,12 @@ impl Request {
     async fn wait_for_revision(&self, core: &Core, call: &ApiCall) -> Result<()> {
         match self.state {
             State::NotOlderThan(revision) | State::Exactly(revision)
-                if call.target.served.kind.is_uncached =>
+                if call.target.served.kind.cached =>
             {
-                core.check_revision(revision)
+                core.wait_for_revision(revision, &call.client_view).await
             }
             State::NotOlderThan(revision) | State::Exactly(revision) => {
-                core.wait_for_revision(revision, &call.client_view).await
+                core.check_revision(revision)
             }
             State::Newest => Ok(()),
         }

@@ -12,7 +12,9 @@ use crate::kinds::{Kind, Kinds};
 use crate::object::unpack_owners;
 use crate::patch::{self, PatchError, PatchKind};
 use crate::request::ApiCall;
-use crate::request::decode::{check_custom_type, check_same_namespace, other_type, prune};
+use crate::request::decode::{
+    check_custom_type, check_same_namespace, other_type, prune, stated_type_error,
+};
 use crate::request::options::Validation;
 use crate::status::{Cause, Failure, Result};
 use crate::types::{
@@ -36,6 +38,10 @@ pub(super) fn format(call: &ApiCall) -> Result<PatchKind> {
 /// The formats that custom resources accept: they have no merge keys.
 const CUSTOM: &str =
     "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+
+/// The error for a custom object whose version is null.
+const NULL_VERSION: &str =
+    ".apiVersion accessor error: <nil> is of the type <nil>, expected string";
 
 /// A patch, and the type of the object that it applies to.
 pub(super) struct Patch<'a> {
@@ -93,7 +99,8 @@ impl Patch<'_> {
         let wrong = match self.format {
             PatchKind::Strategic => wrong_type_meta(&object)
                 .or_else(|| self.wrong_member(&object).map(|wrong| wrong.restored)),
-            _ => other_type(&object)
+            _ => stated_type_error(&object)
+                .or_else(|| other_type(&object))
                 .or_else(|| self.wrong_member(&object).map(|wrong| wrong.decoded)),
         };
         match wrong {
@@ -130,10 +137,14 @@ impl Patch<'_> {
             let why = format!("Object 'Kind' is missing in '{}'", Value::Object(object.clone()));
             return Err(self.invalid_result(&object, &why));
         }
-        if let Some(why) = wrong_metadata(&object) {
+        let wrong = match object.get("apiVersion") {
+            Some(Value::Null) => Some(NULL_VERSION.to_owned()),
+            _ => wrong_metadata(&object),
+        };
+        if let Some(why) = wrong {
             return Err(self.invalid_result(&object, &why));
         }
-        if object.get("apiVersion").is_none_or(Value::is_null) {
+        if stated("apiVersion").is_empty() {
             let detail = "Object 'apiVersion' is missing in 'object has no apiVersion field'";
             return Err(Failure::internal_error(detail));
         }

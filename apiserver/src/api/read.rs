@@ -20,12 +20,16 @@ pub(super) async fn get(core: &Arc<Core>, call: &ApiCall, name: &str) -> Result<
     }
     let version = call.params.get("resourceVersion");
     if !version.is_empty() {
-        // A list rejects this with 400; a get answers 500, also in the real server.
-        let revision = revision(version).map_err(Failure::internal)?;
-        core.wait_for_revision(revision, &call.client_view).await?;
+        // A list rejects this with 400. A get from the cache answers 500, also in the real server.
+        if served.kind.cached {
+            let revision = revision(version).map_err(Failure::internal)?;
+            core.wait_for_revision(revision, &call.client_view).await?;
+        } else if let Some(revision) = parse_version(version)? {
+            core.check_revision(revision)?;
+        }
     }
     let key = served.kind.key(call.namespace(), name);
-    let from_cache = !version.is_empty();
+    let from_cache = served.kind.cached && !version.is_empty();
     match core.get_visible(served.resource, &key, &call.client_view, from_cache) {
         // The real server looks at the form of the reply once it has the object.
         Some(stored) => {

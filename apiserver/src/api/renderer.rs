@@ -148,11 +148,14 @@ impl Renderer {
         }
         let seen = self.object(&encoded.at(0));
         let mut seen: Value = serde_json::from_slice(&seen).unwrap_or_default();
-        let metadata = seen.get_mut("metadata").and_then(Value::as_object_mut);
-        if let Some(metadata) =
-            metadata.filter(|_| matches!(self.form, Form::Whole | Form::Partial { .. }))
-        {
-            metadata.remove("resourceVersion");
+        let places: &[&str] = match self.form {
+            Form::Whole | Form::Partial { .. } => &["/metadata"],
+            Form::Table { .. } => &["/metadata", "/rows/0/object/metadata"],
+        };
+        for place in places {
+            if let Some(metadata) = seen.pointer_mut(place).and_then(Value::as_object_mut) {
+                metadata.remove("resourceVersion");
+            }
         }
         seen.to_string().into()
     }

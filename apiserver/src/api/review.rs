@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use homeostat_schema::aggregate;
 use serde_json::{Value, json};
 
 use super::bearer::{Bearer, bearer_of};
@@ -17,7 +18,7 @@ use crate::fields::{Fields, text};
 use crate::kinds::{Kind, Review, selectors};
 use crate::reply::Reply;
 use crate::request::ApiCall;
-use crate::status::{Cause, Failure, Result, aggregate};
+use crate::status::{Cause, Failure, Result};
 use crate::table;
 
 /// Answers the create of a review.

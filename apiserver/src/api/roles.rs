@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use homeostat_faults::RequestInfo;
+use homeostat_schema::aggregate;
 use serde::de::DeserializeOwned;
 
 use crate::access::{Attributes, Binding, PolicyRule, RBAC_GROUP, Role, RoleRef, User};
 use crate::core::Core;
-use crate::status::{Failure, Result, aggregate};
+use crate::status::{Failure, Result};
 
 /// The answer to the question whether a user may do something.
 #[derive(Debug, Default, PartialEq, Eq)]

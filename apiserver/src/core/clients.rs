@@ -6,7 +6,6 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use homeostat_faults::ClientName;
-use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
@@ -114,23 +113,18 @@ impl Core {
         let shown = tokio::time::timeout(FUTURE_REVISION_TIMEOUT, self.wait_until(is_shown));
         shown.await.map_err(|_| {
             let shown = client_view.cached(self.read(Storage::revision));
-            Failure::too_large_resource_version(revision, shown)
+            Failure::too_large_resource_version(revision, shown, Some(1))
         })
     }
 
-    /// Fails with 504 if the revision is a future one, as the real server does without a watch
+    /// Fails if the store has not reached a revision, as the real server does without a watch
     /// cache.
     pub(crate) fn check_revision(&self, revision: u64) -> Result<()> {
         let current = self.read(Storage::revision);
-        if revision <= current {
-            return Ok(());
+        if current < revision {
+            return Err(Failure::too_large_resource_version(revision, current, None));
         }
-        let mut failure = Failure::too_large_resource_version(revision, current);
-        // A client need not wait: the storage would not be there later, either.
-        if let Some(details) = failure.details.as_mut().and_then(Value::as_object_mut) {
-            details.remove("retryAfterSeconds");
-        }
-        Err(failure)
+        Ok(())
     }
 
     /// Waits until a condition holds, which depends on the stored objects or on their revision.

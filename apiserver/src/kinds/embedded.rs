@@ -2,13 +2,13 @@
 
 use std::convert::Infallible;
 
-use homeostat_schema::{FieldError, Schema};
+use homeostat_schema::{FieldError, Schema, aggregate};
 use serde_json::{Value, json};
 
 use crate::fields::Fields;
 use crate::go_json::kind_of;
 use crate::kinds::metadata::check_inner;
-use crate::status::{Cause, aggregate};
+use crate::status::Cause;
 use crate::types::{Types, normalize_type, unknown_below, wrong_member};
 
 /// Normalizes the metadata of embedded objects, as the real server's decoder does. Reports the

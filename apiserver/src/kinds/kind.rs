@@ -56,8 +56,6 @@ pub struct Kind {
     pub(crate) unconditional_update: bool,
     /// True if a PUT may create an object.
     pub(crate) create_on_update: bool,
-    /// True if the real server keeps no watch cache of the kind.
-    pub(crate) is_uncached: bool,
     /// True if a completed DELETE replies with the object, not with a Status.
     pub(crate) returns_deleted: bool,
     pub(crate) dependents: Dependents,
@@ -66,6 +64,13 @@ pub struct Kind {
     /// The field labels besides `metadata.name` and `metadata.namespace`.
     pub(crate) fields: &'static [FieldLabel],
     pub(crate) defaults: &'static [Defaults],
+    /// True if a create checks the metadata by the rules of all kinds alone, and only if nothing
+    /// else is wrong.
+    pub(crate) lax_metadata: bool,
+    /// True if a write to the status checks finalizers as one to the object does.
+    pub(crate) status_checks_finalizers: bool,
+    /// False if the real server has no watch cache of the kind: some reads have other errors then.
+    pub(crate) cached: bool,
     /// Sets derived members, at each write.
     pub(crate) derive: fn(&mut Fields),
     /// Sets the members that only a create sets.
@@ -301,6 +306,7 @@ impl Kind {
     /// the rules for core objects or by those for all objects.
     pub(crate) fn has_any_finalizer(&self) -> bool {
         self.custom
+            || self.lax_metadata
             || matches!(
                 &*self.group,
                 "admissionregistration.k8s.io"

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use homeostat_core::go_quote;
+use homeostat_schema::aggregate;
 use serde_json::{Map, Value, json};
 
 use super::columns::{ActionError, AdmitError};
@@ -12,7 +13,7 @@ use super::{
 use crate::fields::{Fields, are_kept, read_path, text};
 use crate::names;
 use crate::plugin::{Addition, AdmissionPlugin, At};
-use crate::status::{Cause, aggregate};
+use crate::status::Cause;
 
 /// Returns the grace period of a deleted pod: none if no kubelet would ever confirm its end.
 pub(super) fn grace(pod: &Fields, requested: Option<i64>) -> i64 {

@@ -28,9 +28,12 @@ pub(super) fn rolling_deployment(strategy: &Fields) -> Value {
     }
 }
 
+/// The numbers of a rolling update. Those of another strategy get Go's zeros, if they are there.
 pub(super) fn rolling_daemons(strategy: &Fields) -> Value {
     if strategy.get("type") == Some(&json!("RollingUpdate")) {
         json!({"rollingUpdate": {"maxUnavailable": 1, "maxSurge": 0}})
+    } else if strategy.get("rollingUpdate").is_some_and(Value::is_object) {
+        json!({"rollingUpdate": {"maxUnavailable": 0, "maxSurge": 0}})
     } else {
         Value::Null
     }

@@ -19,8 +19,9 @@ use crate::media::Media;
 use crate::status::{Failure, Result};
 use crate::types::{self, Expected, Type, Types, wrong_in_order, wrong_member};
 use body::{DecodedBody, OPTIONS, parse_error, unreadable};
-use stated_type::check_type;
+use stated_type::{check_type, unconvertible};
 
+pub(crate) use body::stated_type_error;
 pub(crate) use place::check_same_namespace;
 pub(crate) use stated_type::{check_custom_type, not_registered, other_type};
 pub(crate) use wanted::Wanted;
@@ -61,7 +62,7 @@ impl ApiCall {
         let is_other_kind = !kind.is_empty() && kind != wanted.kind;
         let said = if version.is_empty() { wanted.api_version } else { version };
         if is_other_kind || !(version.is_empty() || wanted.has_version(version)) {
-            let detail = not_registered(kind, version);
+            let detail = unconvertible(wanted, kind, version);
             return Err(wanted.invalid_as(kind, said, &detail));
         }
         let wanted = &Wanted { api_version: said, ..*wanted };

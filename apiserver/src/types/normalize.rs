@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{Empty, Member, Shape, Type, Types};
 use crate::clock::{rfc3339, rfc3339_micros};
 use crate::fields::Fields;
+use crate::go_json::is_minus_zero;
 use crate::quantity;
 
 /// The zero value of Go's time.
@@ -161,6 +162,11 @@ impl Shape {
                 if let Some(quantity) = quantity::read(value) {
                     *value = json!(quantity.to_string());
                 }
+            }
+            (Self::Int32 | Self::Int64 | Self::IntOrString, value @ Value::Number(_))
+                if value.as_number().is_some_and(is_minus_zero) =>
+            {
+                *value = json!(0);
             }
             (Self::Time, value) => with_time(value, rfc3339),
             (Self::MicroTime, value) => with_time(value, rfc3339_micros),

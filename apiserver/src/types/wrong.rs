@@ -9,6 +9,7 @@ use super::go_time::{self, Layout};
 use super::in_order::{InOrder, Tree};
 use super::{Member, Shape, Type, Types};
 use crate::fields::Fields;
+use crate::go_json::is_minus_zero;
 
 /// A member of a wrong type.
 #[derive(Debug)]
@@ -297,6 +298,7 @@ fn check_quantity(value: &Value) -> Option<TypeMismatch> {
 
 fn fits(number: &serde_json::Number, shape: &Shape) -> bool {
     match (number.as_i64(), shape) {
+        (None, _) if is_minus_zero(number) => true,
         (Some(number), Shape::Int32 | Shape::IntOrString) => i32::try_from(number).is_ok(),
         (number, _) => number.is_some(),
     }

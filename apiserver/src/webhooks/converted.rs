@@ -1,13 +1,13 @@
 //! The check of one converted object: a webhook may change everything but its identity and most of
 //! its metadata.
 
-use homeostat_schema::go_type;
+use homeostat_schema::{aggregate, go_type};
 use serde_json::{Value, json};
 
 use super::review::text;
 use crate::fields::{Fields, meta_text};
 use crate::kinds::selectors;
-use crate::status::{Cause, aggregate};
+use crate::status::Cause;
 
 /// Checks a converted object, and restores the metadata that a webhook may not change. `of` is the
 /// type of the original, for texts.

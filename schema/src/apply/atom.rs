@@ -70,11 +70,11 @@ impl<'a> Type<'a> {
             Self::Deduced => return deduced(value),
         };
         match node.shape() {
-            Shape::Any | Shape::Named(_) => match deduced(value) {
+            Shape::Scalar(scalar) if !node.node().granular => Atom::Scalar((*scalar).into()),
+            Shape::Any | Shape::Named(_) | Shape::Scalar(_) => match deduced(value) {
                 Atom::Map(map) => Atom::Map(MapAtom { atomic: node.is_atomic(), ..map }),
                 other => other,
             },
-            Shape::Scalar(scalar) => Atom::Scalar((*scalar).into()),
             Shape::List(list) => {
                 let item = node.items().map_or(Self::Deduced, Self::Node);
                 let is_atomic = node.is_atomic();
@@ -92,9 +92,11 @@ impl<'a> Type<'a> {
         match self {
             Self::Deduced => true,
             Self::Text => false,
-            Self::Root(node) | Self::Node(node) => {
-                matches!(node.shape(), Shape::Any | Shape::Named(_))
-            }
+            Self::Root(node) | Self::Node(node) => match node.shape() {
+                Shape::Any | Shape::Named(_) => true,
+                Shape::Scalar(_) => node.node().granular,
+                _ => false,
+            },
         }
     }
 

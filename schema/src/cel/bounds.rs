@@ -27,6 +27,8 @@ enum Parts {
     None,
     Items(Box<Bounds>),
     Values(Box<Bounds>),
+    /// The keys and the values of a map. True if a field of it is a value, too.
+    Entries(Box<[Bounds; 2]>, bool),
     /// By the name that expressions use.
     Fields(BTreeMap<String, Bounds>),
 }
@@ -39,6 +41,24 @@ static KEYS: Bounds = Bounds::plain(0, 2);
 impl Bounds {
     const fn plain(most: u64, least_json: u64) -> Self {
         Self { most, least_json, parts: Parts::None }
+    }
+
+    /// Creates the bounds of a value that no schema describes.
+    pub(crate) const fn of_size(most: u64) -> Self {
+        Self::plain(most, 0)
+    }
+
+    /// Creates the bounds of a map that no schema describes. `has_fields` states whether a field of
+    /// it counts as a value.
+    pub(crate) fn of_map(most: u64, keys: Self, values: Self, has_fields: bool) -> Self {
+        let parts = Parts::Entries(Box::new([keys, values]), has_fields);
+        Self { most, least_json: 0, parts }
+    }
+
+    /// Creates the bounds of an object that no schema describes.
+    pub(crate) fn of_fields(fields: impl IntoIterator<Item = (&'static str, Self)>) -> Self {
+        let fields = fields.into_iter().map(|(name, bounds)| (name.to_owned(), bounds));
+        Self { most: 0, least_json: 0, parts: Parts::Fields(fields.collect()) }
     }
 
     /// Reads the bounds of a part of an `openAPIV3Schema`; `None` if expressions cannot use it.
@@ -116,6 +136,7 @@ impl Bounds {
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         match &self.parts {
             Parts::Fields(fields) => fields.get(name),
+            Parts::Entries(parts, true) => Some(&parts[1]),
             _ => None,
         }
     }
@@ -124,13 +145,18 @@ impl Bounds {
     pub(crate) fn inner(&self) -> Option<&Self> {
         match &self.parts {
             Parts::Items(inner) | Parts::Values(inner) => Some(inner),
+            Parts::Entries(parts, _) => Some(&parts[1]),
             _ => None,
         }
     }
 
     /// Returns the bounds of the keys of a map.
-    pub(super) fn keys(&self) -> Option<&'static Self> {
-        matches!(self.parts, Parts::Values(_)).then_some(&KEYS)
+    pub(super) fn keys(&self) -> Option<&Self> {
+        match &self.parts {
+            Parts::Values(_) => Some(&KEYS),
+            Parts::Entries(parts, _) => Some(&parts[0]),
+            _ => None,
+        }
     }
 
     /// Returns how many values of this kind a request can contain.

@@ -138,7 +138,7 @@ impl Checker<'_> {
             other => (other, false),
         };
         let found = match &operand {
-            Type::Dyn => Type::Dyn,
+            Type::Dyn | Type::Any => Type::Dyn,
             Type::Map(_, values) => values.as_ref().clone(),
             Type::Struct(name) => field_type(name, &select.field).unwrap_or(Type::Dyn),
             Type::Object(object) => {
@@ -204,7 +204,7 @@ impl Checker<'_> {
 
     fn conditional(&mut self, at: usize, parts: &mut [Expr; 3]) -> Type {
         let [condition, yes, no] = parts.each_mut().map(|part| self.check(part));
-        let fits = matches!(condition, Type::Bool | Type::Dyn);
+        let fits = matches!(condition, Type::Bool | Type::Dyn | Type::Any);
         if let Some(found) = merged(&yes, &no).filter(|_| fits) {
             return found;
         }
@@ -265,7 +265,7 @@ impl Checker<'_> {
 
     fn condition(&mut self, expr: &mut Expr) {
         let found = self.check(expr);
-        if !matches!(found, Type::Bool | Type::Dyn) {
+        if !matches!(found, Type::Bool | Type::Dyn | Type::Any) {
             self.issues.add(expr.at, format!("expected type 'bool' but found '{found}'"));
         }
     }

@@ -44,6 +44,9 @@ fn one(source: &str, at: usize, text: &str) -> String {
     let start = before.rfind('\n').map_or(0, |end| end + 1);
     let column = before[start..].chars().count();
     let shown = source[start..].split('\n').next().unwrap_or_default().replace('\t', " ");
+    if source.is_empty() {
+        return format!("ERROR: <input>:1:0: {text}");
+    }
     let mut written = format!("ERROR: <input>:{}:{}: {text}", line + 1, column + 1);
     let _ = write!(written, "\n | {shown}\n | {}^", ".".repeat(column));
     written
@@ -83,5 +86,8 @@ mod tests {
         let expected = "ERROR: <input>:1:1: first\n | é\n | ^\n\
                         ERROR: <input>:2:7: second\n | ab cdef\n | ......^";
         assert_eq!(issues.show("é\nab cdef"), expected);
+        let mut issues = Issues::default();
+        issues.add(0, "first");
+        assert_eq!(issues.show(""), "ERROR: <input>:1:0: first");
     }
 }

@@ -187,14 +187,22 @@ impl<'a> Estimator<'a> {
         result.with_size(size)
     }
 
-    /// Returns the estimate of `value.hasValue() ? optional.of(body) : optional.none()`, where the
-    /// body reads a variable with `value.value()`.
+    /// Returns the estimate of `cel.bind`, or that of
+    /// `value.hasValue() ? optional.of(body) : optional.none()`, where the body reads a variable
+    /// with `value.value()`.
     fn bind(&mut self, expr: &'a Expr, bind: &'a Bind) -> Part<'a> {
         let value = self.visit(&bind.value);
         let before = self.variables.len();
-        self.variables.push((&bind.name, Path::computed()));
+        let is_value = bind.kind == BindKind::Value;
+        let path = if is_value { value.path.clone() } else { Path::computed() };
+        self.variables.push((&bind.name, path));
         let body = self.visit(&bind.body);
         self.variables.truncate(before);
+        if is_value {
+            // Upstream makes a loop over an empty list of it.
+            let cost = value.cost.saturating_add(body.cost).saturating_add(LIST);
+            return Part::new(expr, cost).with_size(body.size).with_items(body.items);
+        }
         let wrapped = u64::from(bind.kind == BindKind::OptMap);
         let read = value.cost.saturating_add(1);
         let inner = read.saturating_add(body.cost).saturating_add(LIST + wrapped);

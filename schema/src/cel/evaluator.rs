@@ -221,6 +221,7 @@ impl<'a> Evaluator<'a> {
     fn bind(&mut self, bind: &'a Bind) -> Result<Value<'a>> {
         let value = self.evaluate(&bind.value)?;
         let value = match value {
+            value if bind.kind == BindKind::Value => value,
             Value::Optional(Some(inner)) => inner.as_ref().clone(),
             Value::Optional(None) => return Ok(Value::Optional(None)),
             _ => return Err(EvalError::no_such_overload()),

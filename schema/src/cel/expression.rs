@@ -120,7 +120,7 @@ pub(crate) enum Loop {
     SortBy,
 }
 
-/// `optMap` and `optFlatMap` of an optional.
+/// `optMap` and `optFlatMap` of an optional, and `cel.bind`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bind {
     pub(crate) kind: BindKind,
@@ -133,6 +133,8 @@ pub(crate) struct Bind {
 pub(crate) enum BindKind {
     OptMap,
     OptFlatMap,
+    /// `cel.bind(name, value, body)`
+    Value,
 }
 
 // === impl Expr ===

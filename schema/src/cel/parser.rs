@@ -35,9 +35,22 @@ const OPERATORS: [(&str, u8, &str); 12] = [
 ///
 /// Returns the syntax errors, with the texts of cel-go where its grammar has the same ones.
 pub(crate) fn parse(source: &str) -> Result<Expr, Issues> {
+    parse_macros(source, false)
+}
+
+/// Parses an expression, which may use the macro `cel.bind`.
+///
+/// # Errors
+///
+/// Returns the syntax errors, as [`parse`] does.
+pub(crate) fn parse_bindings(source: &str) -> Result<Expr, Issues> {
+    parse_macros(source, true)
+}
+
+fn parse_macros(source: &str, has_bind: bool) -> Result<Expr, Issues> {
     let mut issues = Issues::default();
     let tokens = tokens(source, &mut issues);
-    let mut parser = Parser { source, tokens, next: 0, depth: 0, failed: false, issues };
+    let mut parser = Parser { source, tokens, next: 0, depth: 0, failed: false, has_bind, issues };
     let parsed = parser.expression();
     if let Some(parsed) = parsed {
         if *parser.peek() != Token::End {
@@ -58,6 +71,8 @@ struct Parser<'a> {
     depth: usize,
     /// True after a syntax error: what follows from it is not reported.
     failed: bool,
+    /// True if there is the macro `cel.bind`.
+    has_bind: bool,
     issues: Issues,
 }
 

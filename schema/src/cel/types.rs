@@ -14,6 +14,8 @@ use crate::open_api::{flag, members};
 pub(crate) enum Type {
     /// Any value: checked during the evaluation.
     Dyn,
+    /// A value that fits each type, as `Dyn` does, and is no list or map by itself.
+    Any,
     /// The type of the parts of an empty list or map: that of the parts of any other one.
     Empty,
     Null,
@@ -169,6 +171,7 @@ impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Dyn | Self::Empty => f.write_str("dyn"),
+            Self::Any => f.write_str("any"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),
             Self::Int => f.write_str("int"),

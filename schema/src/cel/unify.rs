@@ -35,7 +35,7 @@ pub(super) fn unify(wanted: &Type, found: &Type, bound: &mut HashMap<char, Type>
                 joined.map(|joined| bound.insert(*name, joined)).is_some()
             }
         },
-        (Type::Dyn | Type::Empty, _) | (_, Type::Dyn | Type::Empty) => true,
+        (Type::Dyn | Type::Any | Type::Empty, _) | (_, Type::Dyn | Type::Any | Type::Empty) => true,
         (Type::Null, other) | (other, Type::Null) if other.may_be_null() => true,
         (Type::List(a), Type::List(b)) | (Type::Optional(a), Type::Optional(b)) => {
             unify(a, b, bound)
@@ -48,7 +48,7 @@ pub(super) fn unify(wanted: &Type, found: &Type, bound: &mut HashMap<char, Type>
 /// Returns the type of a parameter that two values have.
 fn join(before: &Type, found: &Type, bound: &mut HashMap<char, Type>) -> Option<Type> {
     match (before, found) {
-        (Type::Dyn, _) | (_, Type::Empty) => Some(before.clone()),
+        (Type::Dyn | Type::Any, _) | (_, Type::Empty) => Some(before.clone()),
         (Type::Empty, _) => Some(found.clone()),
         (other, Type::Null) | (Type::Null, other) if other.may_be_null() => Some(before.clone()),
         (Type::List(a), Type::List(b)) => join(a, b, bound).map(Type::list),

@@ -1,9 +1,8 @@
 //! Evaluates a policy.
 
-use std::collections::HashSet;
-
 use super::{Policy, PolicyFinding, PolicyInput, Source, Validation};
 use crate::cel::{self, Authorization, Evaluator, Lazy, Type};
+use crate::field_error::aggregate;
 
 /// The steps that one expression may take.
 const STEPS_OF_EXPRESSION: usize = 1_000_000;
@@ -72,13 +71,7 @@ fn matches(policy: &Policy, input: &PolicyInput<'_>) -> Result<bool, String> {
             Err(Failed::Expression(message)) => errors.push(message),
         }
     }
-    let mut known = HashSet::new();
-    errors.retain(|error| known.insert(error.clone()));
-    match errors.as_slice() {
-        [] => Ok(true),
-        [one] => Err(one.clone()),
-        several => Err(format!("[{}]", several.join(", "))),
-    }
+    if errors.is_empty() { Ok(true) } else { Err(aggregate(errors)) }
 }
 
 /// Returns the validations that fail; nothing if they take too many steps.

@@ -6,21 +6,25 @@ use super::Test::By;
 use super::device_parts::{MAX_ITEMS, config, few};
 use super::devices::{SELECTORS, at_most, declared_configs};
 use super::{Check, check_text, member};
-use crate::fields::Fields;
+use crate::fields::{Fields, read_path};
 use crate::names::{self, Problems};
 use crate::status::Cause;
 
 /// The start of the name by which a quota limits the requests of a resource.
 const REQUESTS: &str = "requests.";
 
-pub(crate) fn class(class: &Fields, _: Option<&Fields>, causes: &mut Vec<Cause>) {
+pub(crate) fn class(class: &Fields, old: Option<&Fields>, causes: &mut Vec<Cause>) {
     const DECLARED: &[Check] = &[
         ("selectors", By(at_most)),
         ("config", By(declared_configs)),
         ("extendedResourceName", By(|_, name, at, causes| check_text(name, resource, at, causes))),
     ];
     let spec = class.get("spec").unwrap_or(&Value::Null);
-    super::run(SELECTORS, spec, "spec", causes);
+    let before = old.and_then(|old| read_path(old, "spec.selectors"));
+    // Selectors that are stored were valid when they were.
+    if before.is_none_or(|before| before != member(spec, "selectors")) {
+        super::run(SELECTORS, spec, "spec", causes);
+    }
     for (place, setting) in few(member(spec, "config"), MAX_ITEMS).iter().enumerate() {
         config(setting, &format!("spec.config[{place}]"), causes);
     }

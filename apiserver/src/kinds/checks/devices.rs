@@ -1,5 +1,6 @@
 //! Requests for devices, of resource claims and their templates.
 
+use homeostat_schema::check_device_selector;
 use serde_json::{Value, json};
 
 use super::Test::{By, Each, Has, OneOf, Required, Text};
@@ -81,19 +82,25 @@ fn device(request: &Value, at: &str, causes: Causes<'_>) {
     super::run(TOLERATIONS, request, at, causes);
 }
 
-/// Selectors have an expression, which is not compiled.
+/// Selectors have an expression, which compiles.
 pub(super) const SELECTORS: &[Check] = &[("selectors", By(selectors))];
 
 fn selectors(_: &Value, list: &Value, at: &str, causes: Causes<'_>) {
-    const EXPRESSION: &[Check] = &[("cel", Required("")), ("cel.expression", By(expression))];
     for (place, selector) in few(list, MAX_ITEMS).iter().enumerate() {
-        super::run(EXPRESSION, selector, &format!("{at}[{place}]"), causes);
+        let (cel, at) = (member(selector, "cel"), format!("{at}[{place}].cel"));
+        if cel.is_null() {
+            causes.push(Cause::required(at, ""));
+        } else {
+            expression(text(cel, "expression"), &join(&at, "expression"), causes);
+        }
     }
 }
 
-fn expression(_: &Value, expression: &Value, at: &str, causes: Causes<'_>) {
-    if expression.as_str().is_some_and(|text| text.len() > MAX_EXPRESSION) {
+fn expression(expression: &str, at: &str, causes: Causes<'_>) {
+    if expression.len() > MAX_EXPRESSION {
         causes.push(Cause::too_long(at, MAX_EXPRESSION));
+    } else {
+        causes.extend(check_device_selector(at, expression).map(Cause::from));
     }
 }
 

@@ -20,6 +20,8 @@ const VERBS: &[&str] =
 /// The largest number that orders schemas. Only one schema has the smallest.
 const LAST: i64 = 10_000;
 const FIRST_SCHEMA: &str = "exempt";
+/// The schema of the requests that no other one matches.
+const LAST_SCHEMA: &str = "catch-all";
 
 const RULE: &[Check] = &[
     ("subjects", Required("subjects must contain at least one value")),
@@ -64,7 +66,44 @@ pub(crate) fn flow_schema(schema: &Fields, _: Option<&Fields>, causes: Causes<'_
         causes.push(Cause::invalid("spec.matchingPrecedence", &json!(1), &detail));
     }
     super::run(REST, spec, "spec", causes);
+    if let Some(fixed) = fixed_spec(name) {
+        let shown = |spec: &Value| super::internal("flowcontrol.FlowSchemaSpec", spec);
+        let spec = shown(spec);
+        if spec != shown(&fixed) {
+            causes.push(Cause::invalid("spec", &spec, &must_equal(name, "")));
+        }
+    }
     conditions(schema, causes);
+}
+
+/// Returns the spec that a mandatory schema must have.
+fn fixed_spec(name: &str) -> Option<Value> {
+    let (precedence, groups, method): (_, &[&str], _) = match name {
+        FIRST_SCHEMA => (1, &["system:masters"], Value::Null),
+        LAST_SCHEMA => {
+            let all = &["system:unauthenticated", "system:authenticated"];
+            (LAST, all, json!({"type": "ByUser"}))
+        }
+        _ => return None,
+    };
+    let subject = |group: &&str| json!({"kind": "Group", "group": {"name": group}});
+    let all = json!(["*"]);
+    Some(json!({
+        "priorityLevelConfiguration": {"name": name},
+        "matchingPrecedence": precedence,
+        "distinguisherMethod": method,
+        "rules": [{
+            "subjects": groups.iter().map(subject).collect::<Vec<_>>(),
+            "resourceRules": [{"verbs": all, "apiGroups": all, "resources": all,
+                "clusterScope": true, "namespaces": all}],
+            "nonResourceRules": [{"verbs": all, "nonResourceURLs": all}],
+        }],
+    }))
+}
+
+/// Returns the text about the changed spec of a mandatory object.
+pub(super) fn must_equal(name: &str, except: &str) -> String {
+    format!("spec of '{name}'{except} must equal the fixed value")
 }
 
 /// Checks the types of the conditions in a status.

@@ -139,6 +139,17 @@ fn ranges(node: &Fields, causes: Causes<'_>) {
             causes.push(Cause::invalid(format!("{AT}[{place}]"), range, detail));
         }
     }
+    let unread = |range: &&&Value| range.as_str().and_then(read_range).is_none();
+    if ranges.len() > 1
+        && let Some((place, range)) = ranges.iter().enumerate().find(|(_, range)| unread(range))
+    {
+        let range = range.as_str().unwrap_or_default();
+        let detail = format!(
+            "invalid PodCIDRs. failed to check with dual stack with error:invalid CIDR[{place}]: \
+             <nil> (invalid CIDR address: {range})"
+        );
+        causes.push(Cause::internal(AT, &detail));
+    }
     let is_v6 = |range: &&Value| range.as_str().is_some_and(|range| range.contains(':'));
     let six = ranges.iter().filter(|range| is_v6(range)).count();
     if ranges.len() > 1 && (ranges.len() > 2 || six != 1) {

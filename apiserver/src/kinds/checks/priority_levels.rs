@@ -9,6 +9,8 @@ use crate::status::Cause;
 
 /// The name of the only level that is exempt.
 const EXEMPT: &str = "exempt";
+/// The name of the level of the requests that have no other one.
+const CATCH_ALL: &str = "catch-all";
 const NOT_NEGATIVE: &str = "must be a non-negative integer";
 const POSITIVE: &str = "must be positive";
 /// The most queues of a level.
@@ -36,8 +38,31 @@ pub(crate) fn priority_level(level: &Fields, _: Option<&Fields>, causes: Causes<
         "" => {}
         _ => causes.push(Cause::unsupported("spec.type", member(spec, "type"), TYPES)),
     }
+    mandatory(name, spec, causes);
     flow_schemas::conditions(level, causes);
     of_types(spec, causes);
+}
+
+/// Checks that a mandatory level has its spec.
+fn mandatory(name: &str, spec: &Value, causes: Causes<'_>) {
+    let shown = |spec: &Value| super::internal("flowcontrol.PriorityLevelConfigurationSpec", spec);
+    let (fixed, except) = match name {
+        EXEMPT => (json!({"type": "Exempt"}), " except the 'spec.exempt' field"),
+        CATCH_ALL => {
+            let limited = json!({"nominalConcurrencyShares": 5, "lendablePercent": 0,
+                "limitResponse": {"type": "Reject"}});
+            (json!({"type": "Limited", "limited": limited}), "")
+        }
+        _ => return,
+    };
+    let (spec, mut fixed) = (shown(spec), shown(&fixed));
+    if name == EXEMPT {
+        fixed["Exempt"] = spec["Exempt"].clone();
+    }
+    if spec != fixed {
+        let detail = flow_schemas::must_equal(name, except);
+        causes.push(Cause::invalid("spec", &spec, &detail));
+    }
 }
 
 fn limited(limited: &Value, at: &str, causes: Causes<'_>) {

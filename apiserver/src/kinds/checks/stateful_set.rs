@@ -136,8 +136,8 @@ fn strategy(_: &Value, strategy: &Value, at: &str, causes: Causes<'_>) {
         "OnDelete" if rolling.is_null() => {}
         "OnDelete" => {
             let detail = "only allowed for updateStrategy 'RollingUpdate'";
-            let [partition, most] =
-                ["partition", "maxUnavailable"].map(|name| member(rolling, name));
+            let partition = member(rolling, "partition").as_i64().unwrap_or(0);
+            let most = member(rolling, "maxUnavailable");
             let shown = json!({"Partition": partition, "MaxUnavailable": most});
             causes.push(Cause::invalid(format!("{at}.rollingUpdate"), &shown, detail));
         }

@@ -1,6 +1,7 @@
 //! The steps from a new definition to one that is served, which the API server's own controllers
 //! take.
 
+use homeostat_schema::aggregate;
 use serde_json::{Value, json};
 
 use super::conditions::{Condition, find, is_true, set, with_condition};
@@ -88,14 +89,11 @@ fn take_short(requested: &Names, after: &mut Names, used: UsedNames<'_>) -> Opti
     let new = requested.short_names.iter().filter(|name| !after.short_names.contains(name));
     let taken: Vec<String> =
         new.filter(|name| used.has_resource(name)).map(|name| in_use(name)).collect();
-    match taken.as_slice() {
-        [] => {
-            after.short_names.clone_from(&requested.short_names);
-            None
-        }
-        [one] => Some(one.clone()),
-        several => Some(format!("[{}]", several.join(", "))),
+    if taken.is_empty() {
+        after.short_names.clone_from(&requested.short_names);
+        return None;
     }
+    Some(aggregate(taken))
 }
 
 fn in_use(name: &str) -> String {
@@ -166,6 +164,11 @@ mod tests {
         let text = "\"s\" is already in use".to_owned();
         assert_eq!(conflict, Some(("ShortNamesConflict", text)));
         assert_eq!((after.plural.as_str(), after.singular.as_str()), ("foos", ""));
+
+        let twice = Names { short_names: vec!["s".to_owned(); 2], ..requested.clone() };
+        let (_, conflict) = claim(&twice, &Names::default(), of_others);
+        let text = "\"s\" is already in use".to_owned();
+        assert_eq!(conflict, Some(("ShortNamesConflict", text)));
 
         let requested = Names { kind: "Bar".to_owned(), ..requested };
         let (_, conflict) = claim(&requested, &Names::default(), of_others);

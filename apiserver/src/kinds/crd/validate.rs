@@ -128,37 +128,34 @@ fn check_version_list(stated: Option<&Vec<Value>>, errors: &mut Vec<FieldError>)
 
 /// Checks the names that are given. An empty element of a list is a name, too.
 fn check_names(names: &Fields, at: &str, errors: &mut Vec<FieldError>) {
-    let mut check = |path: String, name: &str, problems: Problems, prefix: &str| {
-        if !problems.is_empty() {
-            let detail = format!("{prefix}{}", problems.join(","));
-            errors.push(FieldError::invalid(path, &name.into(), &detail));
-        }
+    let wrong = |path: String, name: &str, problems: Problems, prefix: &str| {
+        let detail = format!("{prefix}{}", problems.join(","));
+        (!problems.is_empty()).then(|| FieldError::invalid(path, &name.into(), &detail))
     };
     let given = |key: &&str| !text(names, key).is_empty();
-    for key in ["plural", "singular"].into_iter().filter(given) {
+    errors.extend(["plural", "singular"].into_iter().filter(given).filter_map(|key| {
         let name = text(names, key);
-        check(format!("{at}.{key}"), name, names::rfc_1035_label(name), "");
-    }
+        wrong(format!("{at}.{key}"), name, names::rfc_1035_label(name), "")
+    }));
     let mixed = "may have mixed case, but should otherwise match: ";
-    for key in ["kind", "listKind"].into_iter().filter(given) {
+    errors.extend(["kind", "listKind"].into_iter().filter(given).filter_map(|key| {
         let name = text(names, key);
-        check(format!("{at}.{key}"), name, names::rfc_1035_label(&name.to_lowercase()), mixed);
-    }
+        wrong(format!("{at}.{key}"), name, names::rfc_1035_label(&name.to_lowercase()), mixed)
+    }));
     let list = |key: &str| {
         let list = names.get(key).and_then(Value::as_array).into_iter().flatten();
-        list.filter_map(Value::as_str).map(str::to_owned).collect::<Vec<_>>()
+        let texts = list.filter_map(Value::as_str).enumerate().filter_map(|(index, name)| {
+            wrong(format!("{at}.{key}[{index}]"), name, names::rfc_1035_label(name), "")
+        });
+        texts.collect::<Vec<_>>()
     };
-    for (index, name) in list("shortNames").iter().enumerate() {
-        check(format!("{at}.shortNames[{index}]"), name, names::rfc_1035_label(name), "");
-    }
+    errors.extend(list("shortNames"));
     let (kind, list_kind) = (text(names, "kind"), text(names, "listKind"));
-    for (index, name) in list("categories").iter().enumerate() {
-        check(format!("{at}.categories[{index}]"), name, names::rfc_1035_label(name), "");
-    }
     if !kind.is_empty() && kind == list_kind {
         let detail = "kind and listKind may not be the same";
         errors.push(FieldError::invalid(format!("{at}.listKind"), &list_kind.into(), detail));
     }
+    errors.extend(list("categories"));
 }
 
 fn check_immutable(new: &Fields, old: &Fields, errors: &mut Vec<FieldError>) {

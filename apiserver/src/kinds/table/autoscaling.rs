@@ -67,6 +67,7 @@ fn disruption_budget() -> Kind {
         short_names: &["pdb"],
         name: names::path_segment,
         status: KEEPS_SPEC,
+        status_checks_finalizers: false,
         generation: OF_SPEC,
         unconditional_update: false,
         validate: checks::disruption::budget,

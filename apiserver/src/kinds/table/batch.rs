@@ -56,6 +56,7 @@ fn cron_job() -> Kind {
         name: names::cron_job,
         categories: ALL,
         status: KEEPS_SPEC,
+        status_checks_finalizers: false,
         generation: OF_SPEC,
         defaults: &[
             Defaults {

@@ -7,6 +7,7 @@ use crate::kinds::DefaultValue::Json;
 use crate::kinds::{
     Defaults, Dependents, Generation, Kind, Protected, StoredAs, checks, priority_class,
 };
+use crate::names;
 use crate::object::FieldLabel;
 
 pub(super) fn rows() -> Vec<Kind> {
@@ -17,8 +18,10 @@ fn event() -> Kind {
     Kind {
         short_names: &["ev"],
         create_on_update: true,
-        is_uncached: true,
         dependents: Dependents::None,
+        cached: false,
+        name: names::path_segment,
+        lax_metadata: true,
         fields: EVENT_FIELDS,
         validate: checks::small::event,
         ..named("", "Event", "events")
@@ -44,6 +47,8 @@ fn events_v1() -> Kind {
     Kind {
         stored_as: Some(&AS_CORE),
         group: "events.k8s.io".into(),
+        name: names::dns_subdomain,
+        lax_metadata: false,
         fields: NEW_EVENT_FIELDS,
         validate: checks::small::new_event,
         ..event()

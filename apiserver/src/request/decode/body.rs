@@ -119,18 +119,27 @@ fn members(value: Value) -> std::result::Result<Fields, String> {
             ));
         }
     };
-    for name in ["apiVersion", "kind"] {
-        match members.get(name) {
-            None | Some(Value::Null | Value::String(_)) => {}
-            Some(other) => {
-                let found = kind_of(other);
-                return Err(format!(
-                    "json: cannot unmarshal {found} into Go struct field .{name} of type string"
-                ));
-            }
-        }
+    match wrong_stated_type(&members) {
+        Some(detail) => Err(detail),
+        None => Ok(members),
     }
-    Ok(members)
+}
+
+/// Returns the error text for an object whose `apiVersion` or `kind` is no text.
+pub(crate) fn stated_type_error(object: &Fields) -> Option<String> {
+    wrong_stated_type(object).map(|detail| parse_error(&detail))
+}
+
+fn wrong_stated_type(members: &Fields) -> Option<String> {
+    ["apiVersion", "kind"].into_iter().find_map(|name| match members.get(name) {
+        None | Some(Value::Null | Value::String(_)) => None,
+        Some(other) => {
+            let found = kind_of(other);
+            Some(format!(
+                "json: cannot unmarshal {found} into Go struct field .{name} of type string"
+            ))
+        }
+    })
 }
 
 /// Returns the error text for a body whose syntax or type cannot be read.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use super::body::OPTIONS;
 use super::wanted::Wanted;
 use crate::admission::meta_text;
 use crate::fields::Fields;
 use crate::kinds::{Kind, Kinds};
 use crate::status::{Cause, Failure, Result};
-use crate::types::Type;
+use crate::types::{Type, Types};
 
 /// The source of the real server's list of kinds, as its messages name it.
 const SCHEME: &str = "pkg/runtime/scheme.go:111";
@@ -17,6 +18,26 @@ const SCHEME: &str = "pkg/runtime/scheme.go:111";
 /// Returns the error text for a kind that a version does not have.
 pub(crate) fn not_registered(kind: &str, version: &str) -> String {
     format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"{SCHEME}\"")
+}
+
+/// Returns the error text for a body of a subresource that states another type.
+pub(super) fn unconvertible(wanted: &Wanted<'_>, kind: &str, stated: &str) -> String {
+    let (group, version) = stated.rsplit_once('/').unwrap_or(("", stated));
+    let is_known = Types::all().of_kind(group, version, kind).is_some();
+    if !is_known || wanted.kind == OPTIONS {
+        return not_registered(kind, stated);
+    }
+    let group = wanted.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+    converting((version, kind), (group, wanted.kind))
+}
+
+/// Returns the error text for an object of a version, which is to be one of a group.
+fn converting((version, said): (&str, &str), (group, wanted): (&str, &str)) -> String {
+    let package = match group.split('.').next() {
+        None | Some("" | "events") => "core",
+        Some(first) => first,
+    };
+    format!("converting ({version}.{said}) to ({package}.{wanted}): unknown conversion")
 }
 
 /// Checks `kind` and `apiVersion` of the body; both may be missing.
@@ -63,15 +84,7 @@ pub(crate) fn other_type(
     if let Some(wrong) = other.known_type().and_then(|known| wrong(known, object)) {
         return Some(wrong);
     }
-    let package = match kind.group.split('.').next() {
-        None | Some("" | "events") => "core",
-        Some(first) => first,
-    };
-    let wanted = &kind.kind;
-    Some(format!(
-        "converting ({}.{said}) to ({package}.{wanted}): unknown conversion",
-        other.version
-    ))
+    Some(converting((&other.version, said), (&kind.group, &kind.kind)))
 }
 
 /// Checks the type that a custom object states.

@@ -63,7 +63,7 @@ impl Checker<'_> {
         (item, body): (&Type, &Type),
         filter: Option<&Type>,
     ) {
-        let is_bool = |found: &Type| matches!(found, Type::Bool | Type::Dyn);
+        let is_bool = |found: &Type| matches!(found, Type::Bool | Type::Dyn | Type::Any);
         let result = Type::list(if filter.is_some() { body.clone() } else { item.clone() });
         let (condition, result) = match inner.loop_kind {
             Loop::All | Loop::Exists => {
@@ -100,6 +100,7 @@ impl Checker<'_> {
 
     pub(super) fn bind(&mut self, at: usize, bind: &mut Bind) -> Type {
         let value = match self.check(&mut bind.value) {
+            found if bind.kind == BindKind::Value => found,
             Type::Optional(inner) => inner.as_ref().clone(),
             Type::Dyn => Type::Dyn,
             other => {

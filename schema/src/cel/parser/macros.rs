@@ -38,6 +38,10 @@ impl Parser<'_> {
         if let Some(loop_kind) = loop_of(name, arguments.len()) {
             return self.comprehension(open, loop_kind, target, arguments);
         }
+        let is_cel = matches!(&target.kind, Kind::Ident(of) if **of == *"cel");
+        if self.has_bind && is_cel && name == "bind" && arguments.len() == 3 {
+            return self.value_binding(open, arguments);
+        }
         let kind = match (name, arguments.len()) {
             ("optMap", 2) => BindKind::OptMap,
             ("optFlatMap", 2) => BindKind::OptFlatMap,
@@ -50,6 +54,18 @@ impl Parser<'_> {
         let name = self.variable(&arguments.next()?)?;
         let body = arguments.next()?;
         Some(Expr::new(open, Kind::Bind(Box::new(Bind { kind, name, value: target, body }))))
+    }
+
+    /// Reads `cel.bind(name, value, body)`.
+    fn value_binding(&mut self, open: usize, arguments: Vec<Expr>) -> Option<Expr> {
+        let mut arguments = arguments.into_iter();
+        let name = arguments.next()?;
+        let (Kind::Ident(name), kind) = (&name.kind, BindKind::Value) else {
+            self.issues.add(name.at, "cel.bind() variable names must be simple identifiers");
+            return None;
+        };
+        let (name, value, body) = (Arc::clone(name), arguments.next()?, arguments.next()?);
+        Some(Expr::new(open, Kind::Bind(Box::new(Bind { kind, name, value, body }))))
     }
 
     fn comprehension(
