@@ -192,6 +192,14 @@ mod tests {
     }
 
     #[test]
+    fn floating_point_number_is_read_to_the_last_bit() {
+        for text in ["9007199254740991.0", "3.5e-308", "122.416294033786585", "0.1"] {
+            let value = read_json(text.as_bytes(), Expected::Any).unwrap().value;
+            assert_eq!(value.as_f64(), Some(text.parse::<f64>().unwrap()), "{text}");
+        }
+    }
+
+    #[test]
     fn unknown_fields_are_reported_in_the_order_of_the_text() {
         let body = read(
             r#"{"kind": "Pod", "spec": {"containers": [{"name": "c"},
