@@ -86,45 +86,92 @@ impl JsonPath {
         let (path, others) = self.actions.split_first()?;
         if let (Some((Step::Field(name), rest)), []) = (path.split_first(), others) {
             let found = object.get(name).into_iter().collect();
-            return walk(rest, found).ok()?.into_iter().next().map(Cow::Borrowed);
+            let found = Walk::default().along(rest, found).ok()?;
+            return found.into_iter().next().map(Cow::Borrowed);
         }
         let root = Value::Object(object.clone());
-        let found = walk(path, vec![&root]).ok()?;
-        let fails = others.iter().any(|action| walk(action, vec![&root]).is_err());
+        let found = Walk::default().along(path, vec![&root]).ok()?;
+        let fails = |action: &Vec<_>| Walk::default().along(action, vec![&root]).is_err();
+        let fails = others.iter().any(fails);
         found.into_iter().next().filter(|_| !fails).map(|value| Cow::Owned(value.clone()))
     }
 }
 
-fn walk<'v>(steps: &'v [Step], values: Vec<&'v Value>) -> Found<'v> {
-    steps.iter().try_fold(values, |values, step| step.follow(values))
+/// A walk along a path, which ends with an error after too many values: two descents visit each
+/// value as often as there are values around it.
+struct Walk {
+    /// The number of values that may still be visited.
+    left: usize,
+}
+
+/// The most values that a path may visit. The largest object has about half as many.
+const MOST_VISITS: usize = 200_000;
+
+// === impl Walk ===
+
+impl Default for Walk {
+    fn default() -> Self {
+        Self { left: MOST_VISITS }
+    }
+}
+
+impl Walk {
+    fn along<'v>(&mut self, steps: &'v [Step], values: Vec<&'v Value>) -> Found<'v> {
+        steps.iter().try_fold(values, |values, step| step.follow(values, self))
+    }
+
+    /// Counts visited values. Returns `None` if they are too many.
+    fn visit(&mut self, values: usize) -> Option<()> {
+        self.left = self.left.checked_sub(values)?;
+        Some(())
+    }
 }
 
 // === impl Step ===
 
 impl Step {
-    fn follow<'v>(&'v self, values: Vec<&'v Value>) -> Found<'v> {
+    fn follow<'v>(&'v self, values: Vec<&'v Value>, walk: &mut Walk) -> Found<'v> {
+        if walk.visit(values.len()).is_none() {
+            return Err(Vec::new());
+        }
         match self {
             Self::Field(name) => {
                 Ok(values.into_iter().filter_map(|value| value.get(name)).collect())
             }
-            Self::Slice(slice) => slice.of_each(values),
-            Self::All => Ok(values.into_iter().flat_map(parts).collect()),
+            Self::Slice(slice) => slice.of_each(values, walk),
+            Self::All => {
+                let mut found = Vec::new();
+                for value in values {
+                    found.extend(parts(value));
+                    walk.visit(length(value)).ok_or_else(Vec::new)?;
+                }
+                Ok(found)
+            }
             Self::Descend => {
                 let mut found = Vec::new();
                 for value in values {
-                    descend(value, &mut found);
+                    descend(value, &mut found, walk).ok_or_else(Vec::new)?;
                 }
                 Ok(found)
             }
             Self::Union(paths) => {
-                let found = paths.iter().map(|path| walk(path, values.clone()));
+                let found = paths.iter().map(|path| walk.along(path, values.clone()));
                 let found: Result<Vec<_>, _> = found.collect();
                 found.map(|found| found.concat()).map_err(|_| values)
             }
-            Self::Filter(filter) => filter.of_each(values),
+            Self::Filter(filter) => filter.of_each(values, walk),
             Self::Literal(value) => Ok(vec![value]),
             Self::Word => Err(values),
         }
+    }
+}
+
+/// Returns the number of items or members.
+fn length(value: &Value) -> usize {
+    match value {
+        Value::Array(items) => items.len(),
+        Value::Object(fields) => fields.len(),
+        _ => 0,
     }
 }
 
@@ -136,22 +183,23 @@ fn parts(value: &Value) -> Vec<&Value> {
     }
 }
 
-fn descend<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
+/// Adds a value, and those inside it. Returns `None` if they are too many.
+fn descend<'v>(value: &'v Value, found: &mut Vec<&'v Value>, walk: &mut Walk) -> Option<()> {
+    walk.visit(1)?;
     let parts = parts(value);
     if !parts.is_empty() || value.as_str().is_some_and(|text| !text.is_empty()) {
         found.push(value);
     }
-    for part in parts {
-        descend(part, found);
-    }
+    parts.into_iter().try_for_each(|part| descend(part, found, walk))
 }
 
 // === impl Slice ===
 
 impl Slice {
-    fn of_each<'v>(&self, values: Vec<&'v Value>) -> Found<'v> {
+    fn of_each<'v>(&self, values: Vec<&'v Value>, walk: &mut Walk) -> Found<'v> {
         let mut found = Vec::new();
         for value in &values {
+            walk.visit(length(value)).ok_or_else(Vec::new)?;
             match value {
                 Value::Null => {}
                 Value::Array(items) => match self.of(items) {
@@ -190,20 +238,21 @@ impl Slice {
 // === impl Filter ===
 
 impl Filter {
-    fn of_each<'v>(&'v self, values: Vec<&'v Value>) -> Found<'v> {
+    fn of_each<'v>(&'v self, values: Vec<&'v Value>, walk: &mut Walk) -> Found<'v> {
         let mut found = Vec::new();
         for value in &values {
-            let Some(more) = self.of(value) else { return Err(values) };
+            let Some(more) = self.of(value, walk) else { return Err(values) };
             found.extend(more);
         }
         Ok(found)
     }
 
     /// Returns the items of a list for which the filter holds; `None` if one cannot be compared.
-    fn of<'v>(&self, value: &'v Value) -> Option<Vec<&'v Value>> {
+    fn of<'v>(&self, value: &'v Value, walk: &mut Walk) -> Option<Vec<&'v Value>> {
         let mut found = Vec::new();
         for item in value.as_array()? {
-            if self.holds(item)? {
+            walk.visit(1)?;
+            if self.holds(item, walk)? {
                 found.push(item);
             }
         }
@@ -211,8 +260,8 @@ impl Filter {
     }
 
     /// Returns whether an item is one of the filter's; `None` if it cannot be compared.
-    fn holds(&self, item: &Value) -> Option<bool> {
-        let left = walk(&self.left, vec![item]);
+    fn holds(&self, item: &Value, walk: &mut Walk) -> Option<bool> {
+        let left = walk.along(&self.left, vec![item]);
         let Some((comparison, right)) = &self.condition else {
             let (Ok(found) | Err(found)) = left;
             return Some(!found.is_empty());
@@ -223,7 +272,7 @@ impl Filter {
             _ => None,
         };
         let Some(left) = single(left.ok()?)? else { return Some(false) };
-        let Some(right) = single(walk(right, vec![item]).ok()?)? else { return Some(false) };
+        let Some(right) = single(walk.along(right, vec![item]).ok()?)? else { return Some(false) };
         (*comparison)?.holds(left, right)
     }
 }
@@ -332,6 +381,23 @@ mod tests {
         let paths = [".", ".spec.", ".spec.list.[0].n", ".spec.list[5]", ".spec.list[0:9].n"];
         for path in paths.into_iter().chain([".spec.s[0]", ".spec.map[0]", ".spec.s} {nonsense"]) {
             assert_first(path, &Value::Null);
+        }
+    }
+
+    #[test]
+    fn path_that_visits_too_many_values_has_no_value() {
+        let nested = (0..100).fold(json!({"x": 1}), |inner, _| json!({"x": [inner], "y": 2}));
+        let object = nested.as_object().expect("an object");
+        for (path, expected) in [
+            ("..y", Some(2)),
+            ("..x..y", Some(2)),
+            ("..x..x..x..x..y", None),
+            (".x..[*]..[*]..[*]..[?(@.z)].y", None),
+            (".x[0,0]..x[0,0]..x[0,0]..x[0,0]..y", None),
+        ] {
+            let parsed = JsonPath::parse(path).expect("a path");
+            let found = parsed.first(object).and_then(|found| found.as_i64());
+            assert_eq!(found, expected, "{path}");
         }
     }
 
