@@ -89,6 +89,12 @@ impl Caches {
         }
     }
 
+    /// Returns true if the informer has the claim, not only the controller's own write of it.
+    pub(crate) fn is_seen(&self, namespace: &str, name: &str) -> bool {
+        let key = (namespace, name);
+        self.stored.get(key).is_some() || self.stored.opaque(key).is_some()
+    }
+
     /// Returns the metadata of a claim that does not decode.
     pub(crate) fn opaque_claim(&self, namespace: &str, name: &str) -> Option<ObjectMeta> {
         self.stored.opaque((namespace, name)).map(|metadata| (*metadata).clone())

@@ -2,9 +2,10 @@
 //! node without the scheduler.
 
 use std::collections::{BTreeMap, HashMap};
+use std::time::Duration;
 
 use homeostat::outcome::message;
-use homeostat::{Object as _, ObjectKey, ObjectMeta};
+use homeostat::{Action, Object as _, ObjectKey, ObjectMeta};
 use k8s_openapi::api::core::v1 as core;
 
 use crate::caches::Caches;
@@ -14,6 +15,12 @@ use crate::plan::{Cached, Change, Outcome, needs_reservation, statuses};
 use crate::pod::{Pod, PodClaim, Resolution};
 use crate::reconciler::ClaimController;
 use crate::status_writer::Written;
+
+/// The time after which a pod is looked at again whose claim the informer has not seen yet.
+///
+/// A claim that is created and deleted while the informer has no watch never has an event. It is the
+/// longest pause of an informer that has lost its watch.
+const UNSEEN: Duration = Duration::from_secs(60);
 
 /// The claims that the pod owned when the pass first looked, by entry.
 struct Owned(Option<HashMap<String, ObjectMeta>>);
@@ -30,14 +37,14 @@ impl Owned {
 // === impl ClaimController ===
 
 impl ClaimController {
-    pub(crate) async fn pod_pass(&self, key: &ObjectKey<core::Pod>) -> Result<(), Error> {
+    pub(crate) async fn pod_pass(&self, key: &ObjectKey<core::Pod>) -> Result<Action, Error> {
         let Some(pod) = self.caches.pods.get(key) else {
             tracing::debug!(pod = %key, "Nothing to do for pod, it is gone");
-            return Ok(());
+            return Ok(Action::AwaitChange);
         };
         if pod.is_being_deleted() || pod.is_terminal {
             tracing::debug!(pod = %key, "Nothing to do for pod, it is marked for deletion or done");
-            return Ok(());
+            return Ok(Action::AwaitChange);
         }
         if let Some(group) = &pod.pod_group {
             return Err(Error::pod_group(&pod, group));
@@ -59,12 +66,12 @@ impl ClaimController {
             })?;
             if !recorded {
                 tracing::debug!(pod = %key, "the pod is gone, its claims are not recorded");
-                return Ok(());
+                return Ok(Action::AwaitChange);
             }
         }
         if pod.node_name.is_empty() {
             tracing::debug!(pod = %key, "Nothing to do for pod, scheduler will deal with it");
-            return Ok(());
+            return Ok(self.next_look(&pod, &found));
         }
         for (entry, resolution) in pod.resolutions() {
             let found = found.get(&*entry.name).map(String::as_str);
@@ -73,7 +80,21 @@ impl ClaimController {
                 self.reserve(&pod, name, is_chosen).await?;
             }
         }
-        Ok(())
+        Ok(self.next_look(&pod, &found))
+    }
+
+    /// Returns the time of the next pass over a pod with these claims, beside those of the pod.
+    fn next_look(&self, pod: &Pod, found: &BTreeMap<&str, String>) -> Action {
+        let generated = pod.resolutions().filter_map(|(entry, resolution)| match resolution {
+            Resolution::Chosen(_) => None,
+            other => found.get(&*entry.name).map(String::as_str).or_else(|| other.name()),
+        });
+        let mut names = generated.filter(|name| !name.is_empty());
+        if names.all(|name| self.caches.is_seen(pod.namespace(), name)) {
+            Action::AwaitChange
+        } else {
+            Action::RequeueAfter(UNSEEN)
+        }
     }
 
     /// Records the event of an entry whose claim cannot be created, and returns the pass's error.

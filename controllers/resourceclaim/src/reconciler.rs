@@ -30,10 +30,9 @@ impl Reconciler<Key> for ClaimController {
 
     async fn reconcile(&self, request: &Request<Key>) -> Result<Action, Error> {
         match request.key() {
-            Key::Pod(key) => self.pod_pass(key).await?,
-            Key::Claim(key) => self.claim_pass(key).await?,
+            Key::Pod(key) => self.pod_pass(key).await,
+            Key::Claim(key) => self.claim_pass(key).await.map(|()| Action::AwaitChange),
         }
-        Ok(Action::AwaitChange)
     }
 }
 

@@ -2,6 +2,8 @@
 //! those of upstream's `TestSyncHandler` that need no `PodGroup`, and those of stale caches and
 //! objects that do not decode.
 
+use std::time::Duration;
+
 use homeostat::informer::testing::Store;
 use homeostat::kube_client::api::{
     ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams,
@@ -165,8 +167,12 @@ impl World {
     }
 
     async fn pod_pass(&self) -> Result<(), Error> {
+        self.next_after_pod_pass().await.map(drop)
+    }
+
+    async fn next_after_pod_pass(&self) -> Result<Action, Error> {
         let key = Key::Pod(ObjectKey::namespaced("default", "web"));
-        self.controller.reconcile(&Request::new(key)).await.map(drop)
+        self.controller.reconcile(&Request::new(key)).await
     }
 
     async fn claim_pass(&self) -> Result<(), Error> {
@@ -251,6 +257,29 @@ async fn recorded_claim_is_left_alone() {
     world.pod_pass().await.unwrap();
     assert_eq!(world.writes(), 0);
     assert_eq!(world.faults.count(Verb::Get, CLAIMS), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn claim_that_the_informer_never_saw_is_created_again() {
+    let world = World::new();
+    world.template().await;
+    world.pod(from_template(), json!({})).await;
+    let unseen = Action::RequeueAfter(Duration::from_secs(60));
+    assert_eq!(world.next_after_pod_pass().await.unwrap(), unseen);
+    world.cache_pod(&world.get(PODS, "web").await.unwrap());
+    assert_eq!(world.next_after_pod_pass().await.unwrap(), unseen, "it is not seen yet");
+    assert_eq!(world.writes(), 2);
+    // It goes before the informer has it. The informer is newer after that.
+    let [name] = <[String; 1]>::try_from(world.claim_names().await).unwrap();
+    world.api(CLAIMS).delete(&name, &DeleteParams::default()).await.unwrap();
+    let other = json!({"metadata": {"name": "other"}, "spec": spec()});
+    world.cache_claim(&world.create(CLAIMS, other).await);
+    assert_eq!(world.next_after_pod_pass().await.unwrap(), unseen);
+    assert_eq!(world.claim_names().await.len(), 2, "it is created again");
+    world.cache_pod(&world.get(PODS, "web").await.unwrap());
+    let recorded = world.recorded().await[0]["resourceClaimName"].clone();
+    world.cache_claim(&world.get(CLAIMS, recorded.as_str().unwrap()).await.unwrap());
+    assert_eq!(world.next_after_pod_pass().await.unwrap(), Action::AwaitChange);
 }
 
 #[tokio::test(start_paused = true)]
