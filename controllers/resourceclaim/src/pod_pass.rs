@@ -16,9 +16,9 @@ use crate::pod::{Pod, PodClaim, Resolution};
 use crate::reconciler::ClaimController;
 use crate::status_writer::Written;
 
-/// The time after which a pod is looked at again whose claim the informer has not seen yet.
+/// The time after which a pod is reconciled again whose claim the informer has not seen yet.
 ///
-/// A claim that is created and deleted while the informer has no watch never has an event. It is the
+/// A claim that comes and goes while the informer has no watch never has an event. The time is the
 /// longest pause of an informer that has lost its watch.
 const UNSEEN: Duration = Duration::from_secs(60);
 
