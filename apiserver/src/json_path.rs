@@ -142,8 +142,9 @@ impl Step {
             Self::All => {
                 let mut found = Vec::new();
                 for value in values {
-                    found.extend(parts(value));
-                    walk.visit(length(value)).ok_or_else(Vec::new)?;
+                    let parts = parts(value);
+                    walk.visit(parts.len()).ok_or_else(Vec::new)?;
+                    found.extend(parts);
                 }
                 Ok(found)
             }
@@ -163,15 +164,6 @@ impl Step {
             Self::Literal(value) => Ok(vec![value]),
             Self::Word => Err(values),
         }
-    }
-}
-
-/// Returns the number of items or members.
-fn length(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => items.len(),
-        Value::Object(fields) => fields.len(),
-        _ => 0,
     }
 }
 
@@ -199,7 +191,7 @@ impl Slice {
     fn of_each<'v>(&self, values: Vec<&'v Value>, walk: &mut Walk) -> Found<'v> {
         let mut found = Vec::new();
         for value in &values {
-            walk.visit(length(value)).ok_or_else(Vec::new)?;
+            walk.visit(value.as_array().map_or(0, Vec::len)).ok_or_else(Vec::new)?;
             match value {
                 Value::Null => {}
                 Value::Array(items) => match self.of(items) {

@@ -74,8 +74,7 @@ impl ClaimController {
             return Ok(self.next_look(&pod, &found));
         }
         for (entry, resolution) in pod.resolutions() {
-            let found = found.get(&*entry.name).map(String::as_str);
-            if let Some(name) = found.or_else(|| resolution.name()) {
+            if let Some(name) = claim_of(entry, resolution, &found) {
                 let is_chosen = matches!(resolution, Resolution::Chosen(_));
                 self.reserve(&pod, name, is_chosen).await?;
             }
@@ -87,7 +86,7 @@ impl ClaimController {
     fn next_look(&self, pod: &Pod, found: &BTreeMap<&str, String>) -> Action {
         let generated = pod.resolutions().filter_map(|(entry, resolution)| match resolution {
             Resolution::Chosen(_) => None,
-            other => found.get(&*entry.name).map(String::as_str).or_else(|| other.name()),
+            other => claim_of(entry, other, found),
         });
         let mut names = generated.filter(|name| !name.is_empty());
         if names.all(|name| self.caches.is_seen(pod.namespace(), name)) {
@@ -194,4 +193,13 @@ impl ClaimController {
             }
         }
     }
+}
+
+/// Returns the claim of an entry: the one that a pass found, or the one that the pod names.
+fn claim_of<'a>(
+    entry: &PodClaim,
+    resolution: Resolution<'a>,
+    found: &'a BTreeMap<&str, String>,
+) -> Option<&'a str> {
+    found.get(&*entry.name).map(String::as_str).or_else(|| resolution.name())
 }
