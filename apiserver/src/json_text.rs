@@ -16,6 +16,13 @@ pub(crate) struct JsonText {
 // === impl JsonText ===
 
 impl JsonText {
+    /// Returns the text of an object.
+    pub(crate) fn of(object: &Fields) -> Vec<u8> {
+        let mut text = Self::default();
+        text.object(object);
+        text.bytes
+    }
+
     /// Writes the members of an object, each after a comma.
     pub(crate) fn members<'a>(
         &mut self,

@@ -222,7 +222,7 @@ impl Stored {
     }
 
     pub(crate) fn fields(&self) -> Fields {
-        serde_json::from_str(self.text()).expect("stored objects are valid JSON")
+        homeostat_json::from_str(self.text()).expect("stored objects are valid JSON")
     }
 
     /// Returns the object with packed owners: `metadata.managedFields` is the text of the list.
@@ -236,7 +236,7 @@ impl Stored {
         let (before, rest) = self.text().split_at(self.version_at.1 + start);
         let (owners, rest) = rest.split_at(end - start);
         let owners = owners[OWNERS.len()..].to_owned();
-        let object = serde_json::from_str(&[before, rest].concat());
+        let object = homeostat_json::from_str(&[before, rest].concat());
         let mut object: Fields = object.expect("stored objects are valid JSON");
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.insert("managedFields".to_owned(), owners.into());

@@ -16,7 +16,7 @@ mod wrong;
 mod yaml;
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 pub(crate) use expected::Expected;
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
@@ -28,6 +28,7 @@ pub(crate) use wrap::{may_have_long_integers, wrap_integers};
 pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member, wrong_type_meta};
 
 use self::name_index::NameIndex;
+use crate::fields::Fields;
 
 /// All types of the table.
 #[derive(Debug)]
@@ -48,6 +49,9 @@ pub(crate) struct Type {
     /// Sorted by name.
     pub(crate) members: Vec<Member>,
     index: NameIndex,
+    /// The members that are always encoded, as an object has them that sets none. They are made
+    /// when they are first needed.
+    empty: OnceLock<Fields>,
 }
 
 #[derive(Debug)]

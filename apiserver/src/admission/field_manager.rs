@@ -16,7 +16,7 @@ use super::metadata_mut;
 use super::target::Target;
 use crate::fields::{Fields, set_or_remove};
 use crate::kinds::{Kind, Status};
-use crate::types::{Type, Types, normalize_kind};
+use crate::types::{Type, Types};
 
 /// The client that writes, as `managedFields` records it.
 #[derive(Debug, Clone)]
@@ -265,10 +265,7 @@ pub(crate) fn empty_object(kind: &Kind) -> Fields {
 }
 
 fn empty_of_type(known: Option<&Type>, api_version: &str, kind: &str) -> Fields {
-    let mut empty = Fields::new();
-    if let Some(known) = known {
-        normalize_kind(known, &mut empty);
-    }
+    let mut empty = known.map(|known| known.empty().clone()).unwrap_or_default();
     empty.extend(type_members(api_version, kind));
     empty
 }

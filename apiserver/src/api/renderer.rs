@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::admission::field_manager::empty_object;
 use crate::core::Core;
 use crate::fields::Fields;
+use crate::json_text::JsonText;
 use crate::kinds::Served;
 use crate::object::{Encoded, Stored};
 use crate::request::ApiCall;
@@ -185,7 +186,7 @@ impl Renderer {
                 let mut object = empty_object(kind);
                 object.insert("metadata".to_owned(), metadata.clone());
                 (kind.convert_empty)(&mut object);
-                Value::Object(object).to_string().into_bytes()
+                JsonText::of(&object)
             }
             Form::Partial { version, .. } => partial::encode_bookmark(version, metadata),
             Form::Table { version } => {
@@ -227,7 +228,8 @@ impl Renderer {
         );
         // A list may have megabytes: while it grows it would be copied again and again.
         let size: usize = items.clone().map(|item| item.bytes().len() + 1).sum();
-        let mut body = Vec::with_capacity(head.len() + size + 2);
+        // With room for the line feed of the reply.
+        let mut body = Vec::with_capacity(head.len() + size + 3);
         body.extend_from_slice(head.as_bytes());
         for (at, item) in items.enumerate() {
             if at > 0 {

@@ -6,7 +6,12 @@ use serde_json::Value;
 
 /// Parses JSON as Go does.
 pub(crate) fn parse(bytes: &[u8]) -> serde_json::Result<Value> {
-    serde_json::from_slice(bytes).or_else(|error| match replace_halves(bytes) {
+    let read = match str::from_utf8(bytes) {
+        Ok(text) => homeostat_json::from_str(text),
+        // The error says where.
+        Err(_) => serde_json::from_slice(bytes),
+    };
+    read.or_else(|error| match replace_halves(bytes) {
         Cow::Owned(bytes) => serde_json::from_slice(&bytes),
         Cow::Borrowed(_) => Err(error),
     })

@@ -35,7 +35,18 @@ impl Body {
     }
 
     /// Creates a body of bytes and a line feed. The bytes, which may be shared, are not copied.
+    ///
+    /// The line feed goes into their buffer if they are not shared and have room for it: a client
+    /// joins two chunks by copying both.
     pub(crate) fn line(bytes: Bytes) -> Self {
+        let bytes = match bytes.try_into_mut() {
+            Ok(mut own) if own.len() < own.capacity() => {
+                own.extend_from_slice(LINE_FEED);
+                return Self::full(own);
+            }
+            Ok(own) => own.freeze(),
+            Err(shared) => shared,
+        };
         Self { kind: Kind::Full { bytes: Some(bytes), ends_line: true } }
     }
 
@@ -117,6 +128,25 @@ mod tests {
     use http_body_util::BodyExt;
 
     use super::*;
+
+    #[tokio::test]
+    async fn line_feed_is_in_the_only_chunk_of_bytes_with_room_for_it() {
+        let bytes = || {
+            let mut bytes = Vec::with_capacity(3);
+            bytes.extend_from_slice(b"{}");
+            Bytes::from(bytes)
+        };
+        let first = async |body: Body| {
+            let mut chunks = body.into_data_stream();
+            chunks.next().await.unwrap().unwrap()
+        };
+        assert_eq!(first(Body::line(bytes())).await, "{}\n");
+        let shared = bytes();
+        assert_eq!(first(Body::line(shared.clone())).await, "{}");
+        assert_eq!(shared, "{}");
+        let full = Body::line(Bytes::from(b"{}".to_vec()));
+        assert_eq!(full.collect().await.unwrap().to_bytes(), "{}\n");
+    }
 
     #[tokio::test]
     async fn line_feed_follows_bytes_and_counts() {

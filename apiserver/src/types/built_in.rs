@@ -1,5 +1,7 @@
 //! Reads the types out of the table of `homeostat-schema`.
 
+use std::sync::OnceLock;
+
 use homeostat_schema as schema;
 use homeostat_schema::{ListType, Scalar};
 use serde_json::Value;
@@ -29,7 +31,14 @@ fn object(table: &'static schema::Types, id: schema::TypeId) -> Type {
     let is_definition = package.contains(".apiextensions");
     let members: Vec<_> = fields.map(|field| member(field, name, is_definition)).collect();
     let index = NameIndex::of(members.iter().map(|member| member.name));
-    Type { package: short_package(package), name, full_name, members, index }
+    Type {
+        package: short_package(package),
+        name,
+        full_name,
+        members,
+        index,
+        empty: OnceLock::new(),
+    }
 }
 
 fn member(field: &'static schema::Field, owner: &'static str, is_definition: bool) -> Member {

@@ -36,8 +36,10 @@ pub(super) fn problem(text: &str, layout: Layout) -> Option<String> {
             ));
         }
     };
-    let [text, shown] = [text, rest].map(quote);
-    (!rest.is_empty()).then(|| format!("parsing time {text}: extra text: {shown}"))
+    (!rest.is_empty()).then(|| {
+        let [text, shown] = [text, rest].map(quote);
+        format!("parsing time {text}: extra text: {shown}")
+    })
 }
 
 /// Quotes a text as the package `time` does: by bytes, apart from ASCII.

@@ -44,9 +44,9 @@ fn normalize_members(known: &Type, object: &mut Fields, old: &Fields) {
         let normalized = known.member(name).and_then(|member| member.normalize(value.take(), old));
         normalized.map(|normalized| *value = normalized).is_some()
     });
-    for member in known.members.iter().filter(|member| member.is_always_encoded()) {
-        if !object.contains_key(member.name) {
-            object.insert(member.name.to_owned(), member.shape.zero());
+    for (name, empty) in known.empty() {
+        if !object.contains_key(name) {
+            object.insert(name.clone(), empty.clone());
         }
     }
 }
@@ -54,6 +54,18 @@ fn normalize_members(known: &Type, object: &mut Fields, old: &Fields) {
 /// Returns whether a value is the normalized one at its place.
 fn is_normalized(value: &Value, old: Option<&Value>) -> bool {
     !value.is_null() && old == Some(value)
+}
+
+// === impl Type ===
+
+impl Type {
+    /// Returns an object of this type that sets no member: it has those that are always encoded.
+    pub(crate) fn empty(&self) -> &Fields {
+        self.empty.get_or_init(|| {
+            let always = self.members.iter().filter(|member| member.is_always_encoded());
+            always.map(|member| (member.name.to_owned(), member.shape.zero())).collect()
+        })
+    }
 }
 
 // === impl Member ===
@@ -101,11 +113,7 @@ impl Shape {
             Self::Int32 | Self::Int64 | Self::Float | Self::IntOrString => json!(0),
             Self::Quantity => json!("0"),
             Self::Duration => json!("0s"),
-            Self::Object(id) => {
-                let mut object = Fields::new();
-                normalize(Types::all().get(*id), &mut object);
-                Value::Object(object)
-            }
+            Self::Object(id) => Value::Object(Types::all().get(*id).empty().clone()),
             Self::Bytes
             | Self::Time
             | Self::MicroTime
@@ -168,6 +176,7 @@ impl Shape {
             {
                 *value = json!(0);
             }
+            (Self::Time, value) if value.as_str().is_some_and(is_plain_time) => {}
             (Self::Time, value) => with_time(value, rfc3339),
             (Self::MicroTime, value) => with_time(value, rfc3339_micros),
             _ => {}
@@ -185,6 +194,14 @@ impl Shape {
 
 fn is_empty_list(shape: &Shape, value: &Value) -> bool {
     matches!(shape, Shape::List(_)) && value.as_array().is_some_and(Vec::is_empty)
+}
+
+/// Returns whether a text has the form in which the server writes times, and is not Go's zero time.
+fn is_plain_time(text: &str) -> bool {
+    const FORM: &[u8] = b"0000-00-00T00:00:00Z";
+    let fits =
+        |(byte, form): (u8, &u8)| if *form == b'0' { byte.is_ascii_digit() } else { byte == *form };
+    text.len() == FORM.len() && text.bytes().zip(FORM).all(fits) && !text.starts_with("0001-01-01T")
 }
 
 /// Writes a time as the server does. Go's zero time is null.
@@ -250,6 +267,16 @@ mod tests {
         let status = normalized("batch", "CronJob", job)["status"].clone();
         assert_eq!(status["lastScheduleTime"], Value::Null);
         assert_eq!(status["lastSuccessfulTime"], "2026-01-01T01:00:00Z");
+        for (sent, stored) in [
+            ("2026-01-01T01:00:00Z", json!("2026-01-01T01:00:00Z")),
+            ("2026-01-01T01:00:00.5Z", json!("2026-01-01T01:00:00Z")),
+            ("0001-01-01T01:00:00Z", json!("0001-01-01T01:00:00Z")),
+            ("0001-01-01T01:00:00+01:00", json!(null)),
+        ] {
+            let job = json!({"status": {"lastScheduleTime": sent}});
+            let status = normalized("batch", "CronJob", job)["status"].clone();
+            assert_eq!(status["lastScheduleTime"], stored, "{sent}");
+        }
     }
 
     #[test]

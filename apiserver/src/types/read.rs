@@ -6,7 +6,8 @@ use std::fmt;
 
 use serde::Deserializer;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use serde_json::map::{Entry, Map};
+use serde_json::{Number, Value};
 
 use super::expected::Expected;
 use super::in_order::InOrder;
@@ -53,6 +54,14 @@ fn lossy(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 fn read_text(text: &str, expected: Expected) -> serde_json::Result<Decoded> {
+    let mut report = Report { is_brief: true, ..Report::default() };
+    let seed = Seed { expected, report: &mut report };
+    if let Ok(value) = homeostat_json::read(text, |reader| seed.deserialize(reader))
+        && report.problems.is_empty()
+    {
+        return Ok(Decoded { value, problems: Vec::new() });
+    }
+    // The faster reader does not check what it skips, and its errors have no text.
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let mut report = Report::default();
     let value = Seed { expected, report: &mut report }.deserialize(&mut deserializer)?;
@@ -163,17 +172,19 @@ impl<'de> Visitor<'de> for Seed<'_> {
                 report.path.truncate(before);
                 continue;
             };
-            let first = object.remove(&name);
-            if first.is_some() && expected.counts() {
+            let place = object.entry(name);
+            if matches!(place, Entry::Occupied(_)) && expected.counts() {
                 report.add("duplicate");
             }
             let value = members.next_value_seed(Seed { expected: inner, report: &mut *report })?;
             report.path.truncate(before);
-            let value = match first {
-                Some(first) => inner.overlay(first, value),
-                None => value,
-            };
-            object.insert(name, value);
+            match place {
+                Entry::Vacant(place) => drop(place.insert(value)),
+                Entry::Occupied(mut place) => {
+                    let first = place.get_mut().take();
+                    place.insert(inner.overlay(first, value));
+                }
+            }
         }
         Ok(Value::Object(object))
     }
@@ -197,6 +208,16 @@ mod tests {
             let value = read_json(text.as_bytes(), Expected::Any).unwrap().value;
             assert_eq!(value.as_f64(), Some(text.parse::<f64>().unwrap()), "{text}");
         }
+    }
+
+    #[test]
+    fn value_of_an_unknown_field_must_be_json() {
+        let kind = Types::all().of_kind("", "v1", "Pod").unwrap();
+        let read = |text: &str| read_json(text.as_bytes(), Expected::Kind(kind));
+        let problems = read(r#"{"bogus": {"a": true}}"#).unwrap().problems;
+        assert_eq!(problems, [r#"unknown field "bogus""#]);
+        let error = read(r#"{"bogus": {"a": tru}}"#).unwrap_err();
+        assert_eq!(error.to_string(), "expected ident at line 1 column 20");
     }
 
     #[test]

@@ -9,7 +9,8 @@ use crate::object::Name;
 
 /// Returns whether a text may have an object with two members of one name: only JSON is known.
 pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
-    serde_json::from_slice(bytes).map_or(true, |Repeats(repeats)| repeats)
+    let read = str::from_utf8(bytes).ok().and_then(|text| homeostat_json::from_str(text).ok());
+    read.is_none_or(|Repeats(repeats)| repeats)
 }
 
 /// True if an object within a value has two members of one name.

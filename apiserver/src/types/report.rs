@@ -13,6 +13,8 @@ use super::expected::Expected;
 pub(super) struct Report {
     pub(super) path: String,
     pub(super) problems: Vec<String>,
+    /// True if it only matters that there are problems: the path is not tracked.
+    pub(super) is_brief: bool,
 }
 
 /// The largest number of reported fields.
@@ -65,6 +67,9 @@ impl Report {
     /// Enters a member, and returns the previous length of the path.
     pub(super) fn enter(&mut self, name: &str) -> usize {
         let before = self.path.len();
+        if self.is_brief {
+            return before;
+        }
         if before > 0 {
             self.path.push('.');
         }
@@ -74,6 +79,9 @@ impl Report {
 
     pub(super) fn enter_item(&mut self, at: usize) -> usize {
         let before = self.path.len();
+        if self.is_brief {
+            return before;
+        }
         write!(self.path, "[{at}]").expect("writing to a String does not fail");
         before
     }
