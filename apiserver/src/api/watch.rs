@@ -1,6 +1,7 @@
 //! Watches. A watch is a cursor over the history of a resource. It buffers no events: a watch that
 //! falls behind the history ends.
 
+mod bookmark;
 mod cursor;
 mod event;
 
@@ -13,6 +14,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use self::bookmark::Template;
 use super::list::prefix;
 use super::list_options::{ListOptions, is_legacy_watch};
 use super::read;
@@ -47,6 +49,8 @@ struct Watch {
     has_begun: bool,
     /// The time of the next bookmark, for a client that accepts bookmarks.
     bookmark: Option<Instant>,
+    /// The bookmarks that end nothing, after the first one.
+    template: Option<Template>,
     /// The revision of the start: a bookmark is sent only if it is newer.
     began_at: u64,
     deadline: Instant,
@@ -143,6 +147,7 @@ impl Watch {
             uncounted: 0,
             has_begun: false,
             bookmark: None,
+            template: None,
             began_at: 0,
             deadline,
             changed: core.changes.of(call.target.served.resource),
@@ -285,15 +290,22 @@ impl Watch {
     }
 
     fn bookmark(&mut self, ends_initial: bool) -> Bytes {
+        self.uncounted += 1;
+        if let Some(template) = self.template.as_ref().filter(|_| !ends_initial) {
+            return template.at(self.revision);
+        }
         let mut metadata = json!({"resourceVersion": self.revision.to_string()});
         if ends_initial {
             metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
         }
-        self.uncounted += 1;
         let first = !std::mem::replace(&mut self.has_begun, true);
         let (mut chunk, object) = (Vec::new(), self.renderer.bookmark(&metadata, first));
         event::append(&mut chunk, self.media, "BOOKMARK", &object);
-        chunk.into()
+        let chunk = chunk.into();
+        if !ends_initial && !first {
+            self.template = Template::of(&chunk, self.revision);
+        }
+        chunk
     }
 
     /// Counts the events of a chunk.
