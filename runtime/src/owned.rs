@@ -175,12 +175,7 @@ impl<K: Object, H> OwnedHandler<K, H> {
         H: OwnedEvents<K, P>,
     {
         let Some(event) = self.hook.translate(event) else { return };
-        let owners = self.owners_of::<P>(event.metadata());
-        let mut previous = match &event {
-            Event::Updated { old, .. } => self.owners_of::<P>(old.metadata()),
-            _ => Vec::new(),
-        };
-        previous.retain(|previous| !owners.contains(previous));
+        let (owners, previous) = self.owners_of_event(&event);
         if let Some(observer) = &mut self.observer {
             observer.observe(&event, &owners, &previous);
         }
@@ -189,6 +184,36 @@ impl<K: Object, H> OwnedHandler<K, H> {
         }
         let owner = owners.first().map(|(key, _)| key);
         self.hook.enqueue_more(&event, owner, enqueue);
+    }
+
+    /// Returns the keys of the owners that `event` concerns. If a reference has moved, the former
+    /// owner is the first.
+    pub(crate) fn keys<P: Object>(
+        &self,
+        event: &Event<P>,
+    ) -> impl Iterator<Item = ObjectKey<K::Kind>>
+    where
+        H: OwnedEvents<K, P>,
+    {
+        let (owners, previous) = self.owners_of_event(event);
+        previous.into_iter().chain(owners).map(|(key, _)| key)
+    }
+
+    /// Returns the present owners of the event's object, and those that an update has removed.
+    fn owners_of_event<P: Object>(
+        &self,
+        event: &Event<P>,
+    ) -> (Vec<Owner<K::Kind>>, Vec<Owner<K::Kind>>)
+    where
+        H: OwnedEvents<K, P>,
+    {
+        let owners = self.owners_of::<P>(event.metadata());
+        let mut previous = match event {
+            Event::Updated { old, .. } => self.owners_of::<P>(old.metadata()),
+            _ => Vec::new(),
+        };
+        previous.retain(|previous| !owners.contains(previous));
+        (owners, previous)
     }
 
     /// Returns the owners of `object` that are in the cache with the UID that the reference names:
