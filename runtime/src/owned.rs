@@ -133,6 +133,7 @@ pub struct AnyOwner;
 
 /// An owner in the cache: its key and UID.
 type Owner<Kind> = (ObjectKey<Kind>, Uid);
+type Owners<Kind> = Vec<Owner<Kind>>;
 
 /// Lowers a controller's expectations by what the cache shows.
 #[derive(Debug)]
@@ -200,10 +201,7 @@ impl<K: Object, H> OwnedHandler<K, H> {
     }
 
     /// Returns the present owners of the event's object, and those that an update has removed.
-    fn owners_of_event<P: Object>(
-        &self,
-        event: &Event<P>,
-    ) -> (Vec<Owner<K::Kind>>, Vec<Owner<K::Kind>>)
+    fn owners_of_event<P: Object>(&self, event: &Event<P>) -> (Owners<K::Kind>, Owners<K::Kind>)
     where
         H: OwnedEvents<K, P>,
     {
@@ -218,7 +216,7 @@ impl<K: Object, H> OwnedHandler<K, H> {
 
     /// Returns the owners of `object` that are in the cache with the UID that the reference names:
     /// an object of a deleted owner does not belong to a new owner of the same name.
-    fn owners_of<P: Object>(&self, object: &ObjectMeta) -> Vec<Owner<K::Kind>>
+    fn owners_of<P: Object>(&self, object: &ObjectMeta) -> Owners<K::Kind>
     where
         H: OwnedEvents<K, P>,
     {
