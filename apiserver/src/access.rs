@@ -1,5 +1,6 @@
 //! Users, tokens and the rules of RBAC, as pure functions.
 
+mod bindings;
 mod certificate;
 mod der;
 mod issuer;
@@ -22,9 +23,10 @@ pub use public_key::{KeyError, PublicKey};
 pub use signing_key::SigningKey;
 pub use user::User;
 
+pub(crate) use bindings::{Binding, RoleRef};
 pub(crate) use certificate::{Certificate, is_malformed, requested_key};
 pub(crate) use issuer::{Issuer, TokenSettings, Validity, Verified};
-pub(crate) use rules::{Attributes, Binding, PolicyRule, Role, RoleRef, missing_rights, quoted};
+pub(crate) use rules::{Attributes, PolicyRule, Role, missing_rights, quoted};
 pub(crate) use web_token::{Claims, Holder, Named, SecretClaims};
 
 use tokens::Tokens;

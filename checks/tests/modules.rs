@@ -230,8 +230,8 @@ fn resourcequota_has_no_arrow_up() {
             &["change"],
             &["caches"],
             &["needs"],
-            &["monitor"],
-            &["reconciler"],
+            &["monitor", "status_update", "sync_error"],
+            &["reconciler", "replenishment"],
             &["controller"],
         ],
     );

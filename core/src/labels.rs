@@ -172,7 +172,7 @@ impl LabelSelector {
         Ok(Self::from_requirements(self.requirements))
     }
 
-    /// Returns whether the selector has no requirement, and so matches every object.
+    /// Returns true if the selector has no requirement, and so matches every object.
     ///
     /// A controller whose selector is empty would claim every object of its namespace: upstream's
     /// `ReplicaSet` validation rejects that.
@@ -181,7 +181,7 @@ impl LabelSelector {
         self.requirements.is_empty()
     }
 
-    /// Returns whether an object with these labels matches. `None` means an object without labels.
+    /// Returns true if an object with these labels matches. `None` means an object without labels.
     ///
     /// # Examples
     ///

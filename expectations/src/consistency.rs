@@ -6,16 +6,18 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use homeostat_core::GroupResource;
-use homeostat_core::metrics::record;
-use metrics::{Counter, Histogram};
 use tokio::time::Instant;
 
+pub use self::readiness::{Missing, Readiness};
 use self::state::{Answer, Gap, Outcome, Resource, State};
 use self::version::Version;
+use self::watched::Watched;
 use crate::sync::Mutex;
 
+mod readiness;
 mod state;
 mod version;
+mod watched;
 
 /// Tracks for each owner if the caches show all its writes (after the `ConsistencyStore` of
 /// kube-controller-manager).
@@ -69,75 +71,6 @@ pub struct ConsistencyStore<Key, Uid> {
     shared: Arc<Shared<Key, Uid>>,
 }
 
-/// The result of [`ConsistencyStore::ready`] and [`ConsistencyStore::unseen`].
-///
-/// # Examples
-///
-/// ```
-/// use std::time::Duration;
-///
-/// use homeostat_expectations::{ConsistencyStore, Readiness};
-/// use tokio::time::Instant;
-///
-/// let store = ConsistencyStore::<&str, u8>::new("my_controller", []);
-/// let (key, uid) = ("default/web", 1);
-///
-/// let wait: Option<Duration> = match store.ready(&key, &uid) {
-///     Readiness::Ready => None,
-///     Readiness::Waiting { until, .. } => Some(until - Instant::now()),
-///     Readiness::Overdue { .. } => Some(store.still_late(&key, &uid)),
-/// };
-/// assert_eq!(wait, None, "the owner may act");
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Readiness {
-    /// The caches show every write of the owner.
-    Ready,
-    /// A cache does not show a write yet. Do nothing; check again at `until`, unless the key is
-    /// queued earlier.
-    Waiting {
-        /// The first resource whose cache is late; `None` if the owner waits for a write without a
-        /// version ([`unseen`](ConsistencyStore::unseen)).
-        missing: Option<Missing>,
-        /// The deadline of the wait. After it the result is `Overdue`.
-        until: Instant,
-    },
-    /// A cache does not show a write, and the deadline has passed. List the objects from the API
-    /// server. If the caches show the same objects, call [`clear`](ConsistencyStore::clear) and
-    /// act; if not, call [`still_late`](ConsistencyStore::still_late).
-    Overdue {
-        /// The first resource whose cache is late; `None` if the owner waits for a write without a
-        /// version ([`unseen`](ConsistencyStore::unseen)).
-        missing: Option<Missing>,
-    },
-}
-
-/// A cache whose version is lower than that of a write.
-///
-/// # Examples
-///
-/// ```
-/// use homeostat_expectations::{ConsistencyStore, GroupResource, Readiness};
-///
-/// let pods = GroupResource::new("", "pods");
-/// let store = ConsistencyStore::<&str, u8>::new("my_controller", [pods.clone()]);
-/// assert!(store.reached(&pods, "41").is_empty());
-/// store.wrote_at(&"default/web", &1, &pods, "42");
-/// if let Readiness::Waiting { missing: Some(missing), .. } = store.ready(&"default/web", &1) {
-///     assert_eq!(missing.to_string(), "the cache of pods is at 41 and has yet to reach 42");
-/// }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Missing {
-    /// The resource of the write.
-    pub resource: GroupResource,
-    /// The highest version of the owner's writes.
-    pub written: String,
-    /// The version that the cache has reached.
-    pub read: String,
-}
-
 /// The state that all handles share.
 struct Shared<Key, Uid> {
     state: Mutex<State<Key, Uid>>,
@@ -146,15 +79,6 @@ struct Shared<Key, Uid> {
     /// The controller that has the store, compared by address: it is kept, so that no other one
     /// gets its address.
     controller: OnceLock<Arc<()>>,
-}
-
-/// A resource of the store with its metrics. It never changes after the store is created.
-struct Watched {
-    name: GroupResource,
-    /// The number of times that an owner had to wait.
-    skips: Counter,
-    /// The time from the response to a write until the cache showed it.
-    shown_after: Histogram,
 }
 
 // === impl ConsistencyStore ===
@@ -359,47 +283,5 @@ impl<Key: Eq + Hash, Uid: Eq> fmt::Debug for ConsistencyStore<Key, Uid> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let owners = self.shared.state.lock().len();
         f.debug_struct("ConsistencyStore").field("owners", &owners).finish_non_exhaustive()
-    }
-}
-
-// === impl Missing ===
-
-impl fmt::Display for Missing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, written, read } = self;
-        write!(f, "the cache of {resource} is at {read} and has yet to reach {written}")
-    }
-}
-
-// === impl Watched ===
-
-impl Watched {
-    fn new(controller: &str, name: GroupResource) -> Self {
-        let labels =
-            || [("group", name.group.to_string()), ("resource", name.resource.to_string())];
-        let (mut skips, mut shown_after) = (Counter::noop(), Histogram::noop());
-        record(|| {
-            let name = format!("{controller}_stale_sync_skips_total");
-            let text = "Number of reconciles skipped because of a stale cache, by written resource";
-            metrics::describe_counter!(name.clone(), text);
-            skips = metrics::counter!(name, &labels());
-        });
-        record(|| {
-            let name = format!("{controller}_write_observed_seconds");
-            let text = "Time in seconds until the cache shows a write, by written resource";
-            metrics::describe_histogram!(name.clone(), text);
-            shown_after = metrics::histogram!(name, &labels());
-        });
-        Self { name, skips, shown_after }
-    }
-
-    fn count_skip(&self) {
-        record(|| self.skips.increment(1));
-    }
-
-    fn record<Key, Uid>(&self, outcome: &Outcome<Key, Uid>) {
-        for shown_after in &outcome.shown_after {
-            record(|| self.shown_after.record(shown_after.as_secs_f64()));
-        }
     }
 }

@@ -44,7 +44,7 @@ impl ObjectMatch {
         self.restrictions.is_empty()
     }
 
-    /// Returns whether the restrictions hold for an object; without one, whether there are none.
+    /// Returns true if the restrictions hold for an object; without one, if there are none.
     pub(crate) fn holds(&self, object: Option<&Value>) -> bool {
         self.restrictions.iter().all(|restriction| object.is_some_and(|it| restriction.holds(it)))
     }

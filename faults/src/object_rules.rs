@@ -91,7 +91,7 @@ impl ObjectRules {
         EventHoldId(state.last_hold)
     }
 
-    /// Returns whether a hold goes on.
+    /// Returns true while a hold goes on.
     pub(crate) fn is_held(&self, id: EventHoldId) -> bool {
         self.state.lock().rules.iter().any(|rule| rule.fault == EventFault::Hold(id))
     }

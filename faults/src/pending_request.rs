@@ -139,38 +139,43 @@ impl PendingRequest {
             return self.crash(reached).await;
         }
         let Action::Inject(fault, _) = &self.plan.action else { return self.pass(reply).await };
-        let status = reply.status();
-        let message = format!("{fault} ({status})");
         match fault {
             Fault::LoseReply => {
-                drop(self.collect(reply).await);
-                self.record_hit(&message);
+                self.take(reply, fault).await;
                 Err(reset())
             }
             Fault::WithholdReply => {
-                drop(self.collect(reply).await);
-                self.record_hit(&message);
+                self.take(reply, fault).await;
                 future::pending().await
             }
             Fault::ReplaceReply(error) => {
-                let replacement = error.response(&self.request);
-                drop(self.collect(reply).await);
-                self.record_hit(&message);
-                Ok(replacement)
+                self.take(reply, fault).await;
+                Ok(error.response(&self.request))
             }
             Fault::DelayReply(delay) => {
                 self.record_hit(&fault.to_string());
                 sleep(*delay).await;
                 self.pass(reply).await
             }
-            Fault::TruncateReply(at) | Fault::CorruptReply(at) => {
-                let cut = matches!(fault, Fault::TruncateReply(_));
-                let reply = self.collect(reply).await;
-                self.record_hit(&message);
-                Ok(reply.map(|body| if cut { truncated(body, *at) } else { corrupt(&body, *at) }))
+            Fault::TruncateReply(at) => {
+                Ok(self.take(reply, fault).await.map(|body| truncated(body, *at)))
+            }
+            Fault::CorruptReply(at) => {
+                Ok(self.take(reply, fault).await.map(|body| corrupt(&body, *at)))
             }
             _ => self.pass(reply).await,
         }
+    }
+
+    /// Reads the complete reply, and records that `fault` hits it.
+    async fn take<B: Body<Data = Bytes>>(
+        &self,
+        reply: Response<B>,
+        fault: &Fault,
+    ) -> Response<Bytes> {
+        let reply = self.collect(reply).await;
+        self.record_hit(&format!("{fault} ({})", reply.status()));
+        reply
     }
 
     /// Injects the faults after the transport has failed. Returns the error that the client gets.

@@ -50,7 +50,7 @@ impl Default for Selection {
     }
 }
 
-/// Returns whether a value is the wanted one; any value is if none is wanted.
+/// Returns true if a value is the wanted one; any value is if none is wanted.
 pub(crate) fn is(wanted: Option<&str>, got: Option<&str>) -> bool {
     wanted.is_none_or(|wanted| got == Some(wanted))
 }

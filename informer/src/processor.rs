@@ -19,7 +19,9 @@
 //! in this order and without a gap: it is added between two steps.
 
 mod calls;
+mod channel;
 mod filter;
+mod handler;
 #[cfg(test)]
 mod interleavings;
 mod options;
@@ -29,14 +31,14 @@ mod subscription;
 mod task;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use homeostat_core::metrics::record;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use self::calls::Calls;
+use self::channel::Channel;
 use self::filter::Filter;
+pub(crate) use self::handler::Handler;
 pub use self::options::HandlerOptions;
 use self::options::SLOW;
 use self::queue::{Message, Queue, SharedEvents};
@@ -44,12 +46,10 @@ pub use self::subscription::Subscription;
 use self::task::{Callback, Resync};
 pub(crate) use self::task::{HandlerTask, drop_events};
 use crate::event::Event;
-use crate::metrics::{HandlerMetrics, Metrics};
+use crate::metrics::Metrics;
 use crate::object::{Object, ResourceVersion};
-use crate::status::HandlerStatus;
 use crate::store::cow_vec::Frozen;
 use crate::store::{Entry, Store};
-use crate::sync::{Mutex, Notify};
 
 /// The queues of all handlers, in the order in which they were added (client-go's
 /// `sharedProcessor`).
@@ -78,50 +78,6 @@ pub(crate) struct Listener<K: Object> {
 enum Wants {
     Events,
     Versions,
-}
-
-/// A handler's queue, shared by the writer of the store and the handler's task.
-pub(crate) struct Channel<K: Object> {
-    /// Locked after the store's writer and the processor. Never held while events are dropped or
-    /// the author's code runs.
-    queue: Mutex<Queue<K>>,
-    /// Notified after each push: the handler's task may be waiting.
-    pushed: Notify,
-}
-
-/// The state that a handler's task and its subscription share.
-pub(crate) struct Handler {
-    name: Arc<str>,
-    /// Events that are queued and not handled yet.
-    ///
-    /// Raised under the queue's lock, lowered by the task before it calls the handler.
-    queued: AtomicUsize,
-    /// Panics of the handler, of its filter and of their drop.
-    panics: AtomicU64,
-    /// Calls that took longer than the threshold.
-    slow_calls: AtomicU64,
-    metrics: HandlerMetrics,
-    /// Cancelled when the handler must get no further event.
-    removed: CancellationToken,
-    /// Changed by the task alone.
-    phase: Mutex<Phase>,
-    /// True once the task has passed the mark that ends the initial list.
-    synced: watch::Sender<bool>,
-    /// Cancelled when the handler has got its last event.
-    finished: CancellationToken,
-}
-
-/// `Waiting` → `Running` → `Finished`, or `Waiting` → `Finished`.
-#[derive(PartialEq)]
-enum Phase {
-    /// The task has not begun; if it is removed now, it never calls its handler.
-    ///
-    /// → `Running` when the task starts, `Finished` when it is dropped or removed before.
-    Waiting,
-    /// The task calls its handler. → `Finished` when the task is dropped.
-    Running,
-    /// The handler has been dropped and is not called again.
-    Finished,
 }
 
 /// The informer that a handler belongs to.
@@ -176,7 +132,7 @@ fn assemble<K: Object>(
         Callback::Versions(_) => Wants::Versions,
     };
     let (handler, calls) = (Arc::new(handler), Calls::new(SLOW));
-    let channel = Arc::new(Channel { queue: Mutex::new(queue), pushed: Notify::new() });
+    let channel = Arc::new(Channel::new(queue));
     (
         Listener { channel: Arc::clone(&channel), handler: Arc::clone(&handler), wants },
         HandlerTask { channel, handler: Arc::clone(&handler), callback, calls, resync },
@@ -296,87 +252,5 @@ impl<K: Object> Listener<K> {
         drop(queue);
         self.channel.pushed.notify_one();
         pushed.garbage
-    }
-}
-
-// === impl Channel ===
-
-impl<K: Object> Channel<K> {
-    /// Queues all objects again, between two steps of the store.
-    ///
-    /// Holding the writer's lock puts the resync at one place among the changes: an event queued
-    /// later is newer than the snapshot.
-    fn resync(&self, store: &Store<K>, handler: &Handler) {
-        let _pause = store.pause();
-        self.send(Message::Resync(store.freeze().entries), handler);
-    }
-
-    fn send(&self, message: Message<K>, handler: &Handler) {
-        let mut queue = self.queue.lock();
-        let events = message.len();
-        let refused = queue.push(message);
-        if refused.is_none() {
-            handler.queued.fetch_add(events, Ordering::Relaxed);
-        }
-        drop(queue);
-        drop(refused);
-        self.pushed.notify_one();
-    }
-
-    /// Waits for the next message.
-    ///
-    /// # Cancel safety
-    /// It is taken in the same step in which the future completes.
-    async fn pop(&self) -> Message<K> {
-        loop {
-            let message = self.queue.lock().pop();
-            match message {
-                Some(message) => return message,
-                // One consumer: a push between the look above and this wait has left its permit.
-                None => self.pushed.notified().await,
-            }
-        }
-    }
-}
-
-// === impl Handler ===
-
-impl Handler {
-    fn new(name: Arc<str>, owner: Owner<'_>) -> Self {
-        Self {
-            metrics: owner.metrics.handler(&name),
-            name,
-            queued: AtomicUsize::new(0),
-            panics: AtomicU64::new(0),
-            slow_calls: AtomicU64::new(0),
-            removed: owner.stop.child_token(),
-            phase: Mutex::new(Phase::Waiting),
-            synced: watch::Sender::new(false),
-            finished: CancellationToken::new(),
-        }
-    }
-
-    fn has_synced(&self) -> bool {
-        *self.synced.borrow()
-    }
-
-    /// Sets the metric of queued events. The recorder is the author's code: no lock may be held.
-    pub(crate) fn show(&self) {
-        self.metrics.queued(self.queued.load(Ordering::Relaxed));
-    }
-
-    fn count_panic(&self) {
-        self.panics.fetch_add(1, Ordering::Relaxed);
-        record(|| self.metrics.panics.increment(1));
-    }
-
-    pub(crate) fn status(&self) -> HandlerStatus {
-        HandlerStatus {
-            name: Arc::clone(&self.name),
-            queued: self.queued.load(Ordering::Relaxed),
-            panics: self.panics.load(Ordering::Relaxed),
-            slow_calls: self.slow_calls.load(Ordering::Relaxed),
-            synced: self.has_synced(),
-        }
     }
 }

@@ -31,8 +31,7 @@ use homeostat_informer::Object;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube_client::{Client, Resource};
-use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -123,7 +122,7 @@ struct Shared {
     /// retry.
     closing: CancellationToken,
     /// The task that sends the events. The set is empty after the task was joined. Dropping the set
-    /// aborts the task.
+    /// aborts the task. Locked while a call waits for the task.
     task: Mutex<JoinSet<()>>,
 }
 
@@ -331,10 +330,10 @@ impl EventRecorder {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future aborts the task; events that are not sent yet are lost.
+    /// Dropping the future ends the wait only: the task goes on, and another call waits for it.
     pub async fn shut_down(&self) {
         self.shared.closing.cancel();
-        let mut task = std::mem::take(&mut *self.shared.task.lock());
+        let mut task = self.shared.task.lock().await;
         if tokio::time::timeout(FLUSH, task.join_next()).await.is_err() {
             let timeout = FLUSH;
             tracing::warn!(?timeout, "event recorder did not end in time, dropping its events");

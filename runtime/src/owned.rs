@@ -133,6 +133,7 @@ pub struct AnyOwner;
 
 /// An owner in the cache: its key and UID.
 type Owner<Kind> = (ObjectKey<Kind>, Uid);
+type Owners<Kind> = Vec<Owner<Kind>>;
 
 /// Lowers a controller's expectations by what the cache shows.
 #[derive(Debug)]
@@ -175,12 +176,7 @@ impl<K: Object, H> OwnedHandler<K, H> {
         H: OwnedEvents<K, P>,
     {
         let Some(event) = self.hook.translate(event) else { return };
-        let owners = self.owners_of::<P>(event.metadata());
-        let mut previous = match &event {
-            Event::Updated { old, .. } => self.owners_of::<P>(old.metadata()),
-            _ => Vec::new(),
-        };
-        previous.retain(|previous| !owners.contains(previous));
+        let (owners, previous) = self.owners_of_event(&event);
         if let Some(observer) = &mut self.observer {
             observer.observe(&event, &owners, &previous);
         }
@@ -191,9 +187,36 @@ impl<K: Object, H> OwnedHandler<K, H> {
         self.hook.enqueue_more(&event, owner, enqueue);
     }
 
+    /// Returns the keys of the owners that `event` concerns. If a reference has moved, the former
+    /// owner is the first.
+    pub(crate) fn keys<P: Object>(
+        &self,
+        event: &Event<P>,
+    ) -> impl Iterator<Item = ObjectKey<K::Kind>>
+    where
+        H: OwnedEvents<K, P>,
+    {
+        let (owners, previous) = self.owners_of_event(event);
+        previous.into_iter().chain(owners).map(|(key, _)| key)
+    }
+
+    /// Returns the present owners of the event's object, and those that an update has removed.
+    fn owners_of_event<P: Object>(&self, event: &Event<P>) -> (Owners<K::Kind>, Owners<K::Kind>)
+    where
+        H: OwnedEvents<K, P>,
+    {
+        let owners = self.owners_of::<P>(event.metadata());
+        let mut previous = match event {
+            Event::Updated { old, .. } => self.owners_of::<P>(old.metadata()),
+            _ => Vec::new(),
+        };
+        previous.retain(|previous| !owners.contains(previous));
+        (owners, previous)
+    }
+
     /// Returns the owners of `object` that are in the cache with the UID that the reference names:
     /// an object of a deleted owner does not belong to a new owner of the same name.
-    fn owners_of<P: Object>(&self, object: &ObjectMeta) -> Vec<Owner<K::Kind>>
+    fn owners_of<P: Object>(&self, object: &ObjectMeta) -> Owners<K::Kind>
     where
         H: OwnedEvents<K, P>,
     {

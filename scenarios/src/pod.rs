@@ -34,7 +34,7 @@ struct Condition {
 // === impl Pod ===
 
 impl Pod {
-    /// Returns whether the condition `Ready` is true.
+    /// Returns true if the condition `Ready` is true.
     pub(crate) fn is_ready(&self) -> bool {
         let mut conditions = self.status.conditions.iter();
         conditions.any(|condition| condition.kind == "Ready" && condition.status == "True")

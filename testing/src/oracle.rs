@@ -4,53 +4,26 @@
 //!
 //! The checks only read. Dropping the future of one has no effect.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod bystanders;
+mod state;
+mod versions;
+
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use homeostat_faults::Verb;
 use kube_client::Api;
 use kube_client::api::{ApiResource, DynamicObject, ListParams};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use tokio::time::Instant;
 
+pub use self::bystanders::{Bystanders, are_untouched, bystanders};
+pub use self::state::end_state;
+use self::versions::{difference, versions};
 use crate::Simulation;
-
-/// The members of metadata that differ between two runs which end in the same state.
-const VOLATILE: [&str; 5] =
-    ["uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"];
-
-/// The uid and the version of objects, by resource and name.
-type Versions = BTreeMap<String, Option<(String, String)>>;
 
 /// The time between two looks at objects that may change.
 const STEP: Duration = Duration::from_secs(1);
-
-/// Returns the objects of some kinds in all namespaces, without what differs between two runs that
-/// end in the same state: uids, versions, times, generated names. An `observedGeneration` is
-/// written as its distance from the generation of the object.
-///
-/// Each kind has a list under its plural, a dot and its group: `pods.`, `replicasets.apps`.
-///
-/// Two runs have converged to the same state if the results are equal. The result is text in JSON,
-/// so that an assertion shows it.
-///
-/// # Errors
-///
-/// Fails if a list fails.
-pub async fn end_state(
-    simulation: &Simulation,
-    kinds: &[ApiResource],
-) -> Result<Value, kube_client::Error> {
-    let mut state = Map::new();
-    for kind in kinds {
-        let api = Api::<DynamicObject>::all_with(simulation.user().clone(), kind);
-        let list = api.list(&ListParams::default()).await?;
-        let mut objects: Vec<Value> = list.items.iter().map(without_volatile).collect();
-        objects.sort_by_key(ToString::to_string);
-        state.insert(format!("{}.{}", kind.plural, kind.group), Value::Array(objects));
-    }
-    Ok(Value::Object(state))
-}
 
 /// Checks that no controller owner has more children of a kind than `most`. Children that are being
 /// deleted do not count, and neither do objects without a controller owner.
@@ -117,63 +90,6 @@ pub async fn converges(
         }
     }
     end_state(simulation, kinds).await.map_err(text)
-}
-
-/// Objects that a controller must not touch, and their versions; made by [`bystanders`].
-#[derive(Debug, Clone)]
-pub struct Bystanders {
-    kinds: Vec<ApiResource>,
-    versions: Versions,
-}
-
-/// Remembers the present objects of some kinds: those that a controller must not touch.
-///
-/// # Errors
-///
-/// Fails if a list fails.
-///
-/// # Examples
-///
-/// ```
-/// use homeostat_testing::{Simulation, in_virtual_time, oracle};
-/// use k8s_openapi::api::core::v1::Namespace;
-/// use kube_client::api::ApiResource;
-///
-/// in_virtual_time(async {
-///     let simulation = Simulation::start(7);
-///     let namespaces = [ApiResource::erase::<Namespace>(&())];
-///     let others = oracle::bystanders(&simulation, &namespaces).await?;
-///     // … run the controller …
-///     oracle::are_untouched(&simulation, &others).await.unwrap();
-///     Ok::<_, kube_client::Error>(())
-/// })?;
-/// # Ok::<_, kube_client::Error>(())
-/// ```
-pub async fn bystanders(
-    simulation: &Simulation,
-    kinds: &[ApiResource],
-) -> Result<Bystanders, kube_client::Error> {
-    let versions = versions(simulation, kinds).await?;
-    Ok(Bystanders { kinds: kinds.to_vec(), versions })
-}
-
-/// Checks that no bystander was changed, deleted or replaced. Objects that are new do not count.
-///
-/// # Errors
-///
-/// Returns a message that names the objects, or the failure of a list. Bystanders that do not exist
-/// are an error, too: such a check would find nothing.
-pub async fn are_untouched(simulation: &Simulation, bystanders: &Bystanders) -> Result<(), String> {
-    if bystanders.versions.is_empty() {
-        return Err("there are no bystanders, so nothing was checked".to_owned());
-    }
-    let now = versions(simulation, &bystanders.kinds).await.map_err(|error| error.to_string())?;
-    let before = &bystanders.versions;
-    let now = now.into_iter().filter(|(name, _)| before.contains_key(name)).collect();
-    match difference(before, &now) {
-        changed if changed.is_empty() => Ok(()),
-        changed => Err(format!("objects of others were touched: {changed}")),
-    }
 }
 
 /// Checks that the client of this name sends at most `most` requests in `period`, watches included.
@@ -272,87 +188,6 @@ pub async fn finalizers_are_released(
     });
     let waiting: Vec<String> = waiting.collect();
     if waiting.is_empty() { Ok(()) } else { Err(format!("not deleted: {}", waiting.join("; "))) }
-}
-
-async fn versions(
-    simulation: &Simulation,
-    kinds: &[ApiResource],
-) -> Result<Versions, kube_client::Error> {
-    let mut versions = Versions::new();
-    for kind in kinds {
-        let api = Api::<DynamicObject>::all_with(simulation.user().clone(), kind);
-        let dot = if kind.group.is_empty() { "" } else { "." };
-        let resource = [&kind.plural, dot, &kind.group].concat();
-        for object in api.list(&ListParams::default()).await?.items {
-            let metadata = object.metadata;
-            let namespace = metadata.namespace.map(|name| name + "/").unwrap_or_default();
-            let name = format!("{resource} {namespace}{}", metadata.name.unwrap_or_default());
-            versions.insert(name, metadata.uid.zip(metadata.resource_version));
-        }
-    }
-    Ok(versions)
-}
-
-/// Names the objects that only one of two states has, or that differ.
-fn difference(before: &Versions, after: &Versions) -> String {
-    let names: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
-    let changed = names.into_iter().filter(|name| before.get(*name) != after.get(*name));
-    changed.map(String::as_str).collect::<Vec<_>>().join(", ")
-}
-
-fn without_volatile(object: &DynamicObject) -> Value {
-    let mut value = serde_json::to_value(object).expect("an object is JSON");
-    if let Some(generation) = object.metadata.generation {
-        relate_generations(&mut value, generation);
-    }
-    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-        for member in VOLATILE {
-            metadata.remove(member);
-        }
-        if let Some(base) = metadata.remove("generateName") {
-            metadata.insert("name".to_owned(), base);
-        }
-        for owner in
-            metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten()
-        {
-            owner["uid"] = Value::Null;
-        }
-    }
-    mask_times(&mut value);
-    value
-}
-
-/// Replaces each observed generation by its distance from `generation`: writes that a crash repeats
-/// change both.
-fn relate_generations(value: &mut Value, generation: i64) {
-    match value {
-        Value::Array(values) => {
-            for value in values {
-                relate_generations(value, generation);
-            }
-        }
-        Value::Object(members) => {
-            for (name, value) in members {
-                match value.as_i64().filter(|_| name == "observedGeneration") {
-                    Some(observed) => *value = generation.saturating_sub(observed).into(),
-                    None => relate_generations(value, generation),
-                }
-            }
-        }
-        _ => {}
-    }
-}
-
-/// Replaces every text that is a time by `<time>`.
-fn mask_times(value: &mut Value) {
-    match value {
-        Value::String(text) if text.parse::<jiff::Timestamp>().is_ok() => {
-            "<time>".clone_into(text);
-        }
-        Value::Array(values) => values.iter_mut().for_each(mask_times),
-        Value::Object(members) => members.values_mut().for_each(mask_times),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

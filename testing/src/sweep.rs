@@ -2,18 +2,19 @@
 
 mod choice;
 mod failure;
+mod kind;
 mod plan;
 mod run;
 
 use std::fmt;
 
 use homeostat_apiserver::{ApiServer, Builder};
-use homeostat_faults::CrashPoint;
 use kube_client::Client;
 use serde_json::Value;
 
 use self::choice::{only, select};
 use self::failure::{Failed, NamedPanic};
+use self::kind::Kind;
 use self::run::run;
 use crate::{Simulation, in_virtual_time};
 
@@ -91,13 +92,6 @@ pub struct Sweep {
 pub struct SweepBuilder<'a> {
     seed: u64,
     configure: Box<dyn Fn(Builder) -> Builder + 'a>,
-}
-
-/// The faults of a sweep.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Calls,
-    Events,
 }
 
 /// Runs `world` once without faults, and once per mutating call of the controller with a crash
@@ -276,29 +270,6 @@ impl fmt::Debug for SweepBuilder<'_> {
     }
 }
 
-// === impl Kind ===
-
-impl Kind {
-    /// Returns the sweep that tries `plan`.
-    fn of(plan: &Plan) -> Self {
-        match plan {
-            Plan::Crash(CrashPoint::Before(_) | CrashPoint::After(_)) | Plan::LostReply(_) => {
-                Self::Calls
-            }
-            _ => Self::Events,
-        }
-    }
-
-    /// Returns the reason for which a sweep without a plan fails.
-    fn without_plans(self) -> String {
-        let nothing = match self {
-            Self::Calls => "no mutating call",
-            Self::Events => "no mutating call and no event",
-        };
-        format!("the controller has {nothing}, so there is no fault to try")
-    }
-}
-
 /// Runs every plan, or the one with the name `only`.
 fn sweep(
     builder: &SweepBuilder<'_>,
@@ -355,6 +326,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::time::Duration;
 
+    use homeostat_faults::CrashPoint;
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube_client::Api;
     use kube_client::api::PostParams;

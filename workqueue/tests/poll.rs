@@ -16,7 +16,7 @@ use tokio_test::task::{self, Spawn};
 const LENGTH: usize = 5;
 
 /// Polls a future at most `polls` times, with one event of the schedule before each poll and the
-/// rest after the last, then drops it and its output. Returns `true` if the future was ready.
+/// rest after the last, then drops it and its output. Returns true if the future was ready.
 fn poll_then_drop<F: Future, E: Copy>(
     future: F,
     polls: usize,

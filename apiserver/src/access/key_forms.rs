@@ -1,6 +1,7 @@
 //! The forms of keys in files: PKCS#1, SEC 1 and PKCS#8 for private keys, and those of public keys,
 //! alone and in certificates. No number of a key is checked here.
 
+use super::certificate::Certificate;
 use super::der::{
     BIT_STRING, NULL, OBJECT_ID, OCTET_STRING, Reader, SEQUENCE, context, encode, encode_number,
 };
@@ -98,7 +99,7 @@ fn rsa_numbers(bytes: &[u8]) -> Option<Vec<u8>> {
 impl<'a> PublicForm<'a> {
     /// Reads a public key, or that of a certificate.
     pub(super) fn parse(bytes: &'a [u8]) -> Option<Self> {
-        Self::of_info(bytes).or_else(|| Self::of_info(info_of_certificate(bytes)?))
+        Self::of_info(bytes).or_else(|| Self::of_info(Certificate::read(bytes)?.key))
     }
 
     fn of_info(bytes: &'a [u8]) -> Option<Self> {
@@ -118,19 +119,6 @@ impl<'a> PublicForm<'a> {
             _ => None,
         }
     }
-}
-
-/// Returns the public key in a certificate.
-fn info_of_certificate(bytes: &[u8]) -> Option<&[u8]> {
-    let mut certificate = Reader::of_sequence(bytes)?;
-    let mut content = Reader::new(certificate.take(SEQUENCE)?);
-    content.take(context(0));
-    content.take_number()?;
-    // The algorithm of the signature, the issuer, the time and the subject.
-    for _ in 0..4 {
-        content.take(SEQUENCE)?;
-    }
-    content.take_whole(SEQUENCE)
 }
 
 /// Takes the identifier of an algorithm and, if there is one, that of a curve.

@@ -1,8 +1,6 @@
-//! RBAC: the rules of roles, and the bindings that give them to users.
+//! RBAC: the rules of roles.
 
 use serde::{Deserialize, Serialize};
-
-use super::User;
 
 /// A request, as rules describe it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,38 +41,6 @@ pub(crate) struct Nullable(Vec<String>);
 #[serde(default)]
 pub(crate) struct Role {
     pub(crate) rules: Option<Vec<PolicyRule>>,
-}
-
-/// The part of a `RoleBinding` or a `ClusterRoleBinding` that decides.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct Binding {
-    metadata: BindingMeta,
-    subjects: Option<Vec<Subject>>,
-    pub(crate) role_ref: RoleRef,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct BindingMeta {
-    namespace: String,
-    name: String,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Subject {
-    kind: String,
-    namespace: String,
-    name: String,
-}
-
-/// The role that a binding names.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct RoleRef {
-    pub(crate) kind: String,
-    pub(crate) name: String,
 }
 
 const ANY: &str = "*";
@@ -242,54 +208,6 @@ pub(crate) fn quoted(texts: &[String]) -> String {
     format!("[{}]", texts.join(" "))
 }
 
-// === impl Binding ===
-
-impl Binding {
-    /// Returns a description of the binding if it applies to a user: the reason of a decision.
-    pub(crate) fn reason_for(&self, user: &User) -> Option<String> {
-        let namespace = &self.metadata.namespace;
-        let subject = self.subjects.iter().flatten().find(|subject| subject.is(user, namespace))?;
-        let (kind, place) = if namespace.is_empty() {
-            ("ClusterRoleBinding", self.metadata.name.clone())
-        } else {
-            ("RoleBinding", format!("{}/{namespace}", self.metadata.name))
-        };
-        let role = &self.role_ref;
-        let subject = subject.description(namespace);
-        Some(format!("{kind} \"{place}\" of {} \"{}\" to {subject}", role.kind, role.name))
-    }
-}
-
-// === impl Subject ===
-
-impl Subject {
-    /// Returns whether this is the user. A service account without a namespace is one of the
-    /// binding's.
-    fn is(&self, user: &User, namespace: &str) -> bool {
-        match self.kind.as_str() {
-            "User" => user.name == self.name,
-            "Group" => user.is_in(&self.name),
-            "ServiceAccount" => {
-                let namespace = self.namespace_or(namespace);
-                User::account_of(&user.name) == Some((namespace, self.name.as_str()))
-            }
-            _ => false,
-        }
-    }
-
-    fn namespace_or<'a>(&'a self, other: &'a str) -> &'a str {
-        if self.namespace.is_empty() { other } else { &self.namespace }
-    }
-
-    fn description(&self, namespace: &str) -> String {
-        let Self { kind, name, .. } = self;
-        match kind.as_str() {
-            "ServiceAccount" => format!("{kind} \"{name}/{}\"", self.namespace_or(namespace)),
-            _ => format!("{kind} \"{name}\""),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -355,29 +273,6 @@ mod tests {
         assert!(urls.allows(&path("/api/v1")));
         assert!(!urls.allows(&path("/api")));
         assert!(!urls.allows(&request("get", "", "pods", "")));
-    }
-
-    #[test]
-    fn binding_gives_its_reason() {
-        let binding: Binding = serde_json::from_value(json!({
-            "metadata": {"namespace": "shop", "name": "readers"},
-            "subjects": [
-                {"kind": "Group", "name": "dev"}, {"kind": "ServiceAccount", "name": "web"},
-                {"kind": "User", "name": "jane"},
-            ],
-            "roleRef": {"kind": "Role", "name": "reader"},
-        }))
-        .unwrap();
-        let reason = |user: &User| binding.reason_for(user);
-        assert_eq!(
-            reason(&User::service_account("shop", "web")).unwrap(),
-            r#"RoleBinding "readers/shop" of Role "reader" to ServiceAccount "web/shop""#
-        );
-        assert_eq!(reason(&User::service_account("other", "web")), None);
-        let developer = User::new("bob").in_group("dev");
-        assert!(reason(&developer).unwrap().ends_with(r#"to Group "dev""#));
-        assert!(reason(&User::new("jane")).unwrap().ends_with(r#"to User "jane""#));
-        assert_eq!(reason(&User::new("web")), None);
     }
 
     #[test]

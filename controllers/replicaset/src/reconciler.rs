@@ -95,14 +95,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
         (gate, owner): (Gate, OwnerName),
     ) -> Result<Action, ReconcileError> {
         let key = request.key();
-        let pods = self.caches.owned.get(&owner);
-        let terminating = self.report_terminating.then(|| terminating(set, &pods));
-        let orphans = self.caches.orphans.get(set.namespace());
-        let candidates = pods.iter().chain(&orphans).filter(|pod| pod.is_active());
-        let candidates = candidates.cloned().collect();
-        // A snapshot that lives makes the writer of the cache copy what it changes.
-        drop((pods, orphans));
-        let uid = set.uid();
+        let (candidates, terminating) = self.candidates(set, &owner);
         let active = self.claim(key, set, candidates).await?;
 
         let scaled = match gate {
@@ -112,7 +105,7 @@ impl<K: WorkloadKind> ReplicaController<K> {
         // Also if the rest of this pass fails: the requests of this pass are awaited from now on.
         let next_check = match gate {
             Gate::Closed(wait) => Some(wait),
-            Gate::Open => self.own_writes.next_check(key, &uid),
+            Gate::Open => self.own_writes.next_check(key, &set.uid()),
         };
         let now = self.clock.now();
         let mut status = self.status(set, &active, &scaled, (terminating, now));
@@ -130,6 +123,17 @@ impl<K: WorkloadKind> ReplicaController<K> {
         let available = next_availability(set, &status, &active, now, || self.clock.now());
         let next = available.into_iter().chain(next_check).min();
         Ok(action(&gate, next))
+    }
+
+    /// Returns the active pods that may belong to `set`, and the number of its pods that are being
+    /// deleted, if that is reported.
+    ///
+    /// It returns no snapshot of a cache: one that lives makes the writer copy what it changes.
+    fn candidates(&self, set: &Workload<K>, owner: &OwnerName) -> (Vec<Arc<Pod>>, Option<usize>) {
+        let pods = self.caches.owned.get(owner);
+        let orphans = self.caches.orphans.get(set.namespace());
+        let active = pods.iter().chain(&orphans).filter(|pod| pod.is_active());
+        (active.cloned().collect(), self.report_terminating.then(|| terminating(set, &pods)))
     }
 
     /// Adopts and releases pods of `candidates`. Returns those that belong to `set`.

@@ -102,7 +102,7 @@ fn generate_name(owner: &str) -> String {
     format!("{owner}{dash}")
 }
 
-/// Returns whether `text` is an RFC 1123 subdomain: at most 253 bytes of dot-separated lower-case
+/// Returns true if `text` is an RFC 1123 subdomain: at most 253 bytes of dot-separated lower-case
 /// labels.
 fn is_dns_subdomain(text: &str) -> bool {
     let is_label = |label: &str| {

@@ -107,7 +107,7 @@ impl<K> Workload<K> {
         self.metadata.uid.as_deref().unwrap_or_default()
     }
 
-    /// Returns whether the selector matches a pod with these labels.
+    /// Returns true if the selector matches a pod with these labels.
     ///
     /// A selector that is missing, empty or unusable matches **no** pod. Elsewhere in Kubernetes
     /// the empty one matches everything, but a controller must never take every pod of its

@@ -91,8 +91,7 @@ impl Caches {
 
     /// Returns true if the informer has the claim, not only the controller's own write of it.
     pub(crate) fn is_seen(&self, namespace: &str, name: &str) -> bool {
-        let key = (namespace, name);
-        self.stored.get(key).is_some() || self.stored.opaque(key).is_some()
+        self.stored.contains((namespace, name))
     }
 
     /// Returns the metadata of a claim that does not decode.

@@ -49,37 +49,52 @@ impl ClaimController {
         if let Some(group) = &pod.pod_group {
             return Err(Error::pod_group(&pod, group));
         }
-        let mut found = BTreeMap::new();
-        let mut owned = Owned(None);
-        for (entry, resolution) in pod.resolutions() {
-            match self.ensure_claim(&pod, entry, resolution, &mut owned).await {
-                Ok(Some(name)) => drop(found.insert(&*entry.name, name)),
-                Ok(None) => {}
-                Err(error) => return Err(self.failed(&pod, entry, &error)),
-            }
-        }
-        if !found.is_empty() {
-            let recorded = self.requests.record(&pod, statuses(&pod, &found)).await;
-            let recorded = recorded.map_err(|error| {
-                let error = message(&error);
-                Error::retry(format!("update pod {key} ResourceClaimStatuses: {error}"))
-            })?;
-            if !recorded {
-                tracing::debug!(pod = %key, "the pod is gone, its claims are not recorded");
-                return Ok(Action::AwaitChange);
-            }
+        let found = self.ensure_claims(&pod).await?;
+        if !found.is_empty() && !self.record(&pod, &found).await? {
+            tracing::debug!(pod = %key, "the pod is gone, its claims are not recorded");
+            return Ok(Action::AwaitChange);
         }
         if pod.node_name.is_empty() {
             tracing::debug!(pod = %key, "Nothing to do for pod, scheduler will deal with it");
-            return Ok(self.next_look(&pod, &found));
-        }
-        for (entry, resolution) in pod.resolutions() {
-            if let Some(name) = claim_of(entry, resolution, &found) {
-                let is_chosen = matches!(resolution, Resolution::Chosen(_));
-                self.reserve(&pod, name, is_chosen).await?;
-            }
+        } else {
+            self.reserve_all(&pod, &found).await?;
         }
         Ok(self.next_look(&pod, &found))
+    }
+
+    /// Creates the claims that are missing. Returns the names of the claims that the pod's status
+    /// does not have yet, by entry.
+    async fn ensure_claims<'a>(&self, pod: &'a Pod) -> Result<BTreeMap<&'a str, String>, Error> {
+        let mut found = BTreeMap::new();
+        let mut owned = Owned(None);
+        for (entry, resolution) in pod.resolutions() {
+            match self.ensure_claim(pod, entry, resolution, &mut owned).await {
+                Ok(Some(name)) => drop(found.insert(&*entry.name, name)),
+                Ok(None) => {}
+                Err(error) => return Err(self.failed(pod, entry, &error)),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Writes the names to the pod's status. Returns false if the pod is gone.
+    async fn record(&self, pod: &Pod, found: &BTreeMap<&str, String>) -> Result<bool, Error> {
+        let recorded = self.requests.record(pod, statuses(pod, found)).await;
+        recorded.map_err(|error| {
+            let (pod, error) = (pod.key(), message(&error));
+            Error::retry(format!("update pod {pod} ResourceClaimStatuses: {error}"))
+        })
+    }
+
+    /// Reserves the claims of a pod on a node.
+    async fn reserve_all(&self, pod: &Pod, found: &BTreeMap<&str, String>) -> Result<(), Error> {
+        for (entry, resolution) in pod.resolutions() {
+            if let Some(name) = claim_of(entry, resolution, found) {
+                let is_chosen = matches!(resolution, Resolution::Chosen(_));
+                self.reserve(pod, name, is_chosen).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns the time of the next pass over a pod with these claims, beside those of the pod.

@@ -21,8 +21,10 @@ use crate::gates::FeatureGates;
 use crate::monitor::{Monitor, Quotas, Timing};
 use crate::plan::Recount;
 use crate::quota::{CachedQuota, QuotaKey, Urgency, urgency_of};
-use crate::reconciler::{QuotaController, ReplenishmentController, SyncError};
+use crate::reconciler::QuotaController;
+use crate::replenishment::ReplenishmentController;
 use crate::requested::Requested;
+use crate::sync_error::SyncError;
 use crate::unfit::Unfit;
 
 /// The options of the controller.

@@ -30,8 +30,11 @@ mod needs;
 pub mod plan;
 pub mod quota;
 mod reconciler;
+mod replenishment;
 mod requested;
 mod served;
+mod status_update;
+mod sync_error;
 mod unfit;
 
 pub use homeostat::RunError;

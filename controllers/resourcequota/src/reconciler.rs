@@ -1,43 +1,26 @@
-//! The passes over one quota, and over the changes of a resource in a namespace.
+//! The pass over one quota.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use homeostat::client::describe_error;
-use homeostat::kube_client::api::PostParams;
-use homeostat::kube_client::core::Request as Api;
 use homeostat::kube_client::{Client, Error};
-use homeostat::{
-    Action, Index, KeySource, Lister, Object, ObjectMeta, OnError, Reconciler, Request,
-};
+use homeostat::{Action, Lister, Reconciler, Request};
 use homeostat_core::WallClock;
-use homeostat_quantity::ResourceList;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use serde::Serialize;
 use tokio::time::Instant;
 
-use crate::caches::CountError;
-use crate::change::{Change, Changes};
 use crate::monitor::Monitor;
-use crate::plan::{NewStatus, Recount, plan};
+use crate::plan::{NewStatus, plan};
 use crate::quota::{CachedQuota, QuotaKey};
 use crate::requested::Requested;
+use crate::status_update::status_update;
+use crate::sync_error::SyncError;
 
 /// The shortest time between two writes of one quota. A burst of deletions is written once in this
 /// period, and the first of them at once.
 const WRITE_PERIOD: Duration = Duration::from_millis(100);
-
-/// The delay before the first repetition of a failed write. It doubles with each failure.
-const FIRST_RETRY: Duration = Duration::from_millis(5);
-
-/// The longest delay before a write is repeated that the server may carry out as it is.
-const LONGEST_RETRY: Duration = Duration::from_millis(500);
-
-/// The time between two repetitions of writes of different quotas: 10 in a second.
-const RETRY_PERIOD: Duration = Duration::from_millis(100);
 
 /// The pass over one quota.
 pub(crate) struct QuotaController {
@@ -60,73 +43,6 @@ pub(crate) struct Memory {
     written: Option<Instant>,
     /// The number of writes that have failed since the status was right.
     failures: u32,
-}
-
-/// The pass over the changes of a resource in a namespace: it enqueues the quotas that count them.
-pub(crate) struct ReplenishmentController {
-    pub(crate) monitor: Arc<Monitor>,
-    pub(crate) changes: Changes,
-    pub(crate) quotas: Index<CachedQuota, String>,
-    pub(crate) requested: Requested<QuotaKey>,
-    pub(crate) primary: KeySource<CachedQuota>,
-    pub(crate) clock: WallClock,
-}
-
-/// The failure of a pass. What could be counted is written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum SyncError {
-    #[error("failed to count: {}", joined(.0))]
-    Count(Vec<CountError>),
-    #[error("failed to update the status: {}", describe_error(.error))]
-    Write {
-        #[source]
-        error: Box<Error>,
-        /// `None` for a write that the server refuses as it is.
-        retry_after: Option<Duration>,
-    },
-}
-
-// === impl SyncError ===
-
-impl SyncError {
-    /// Returns the treatment of the key.
-    ///
-    /// Until a write is repeated the usage is wrong, so a write that the server may carry out as it
-    /// is does not wait for the queue's back-off, which grows to 1,000 s.
-    pub(crate) fn on_error(&self) -> OnError {
-        match self {
-            Self::Write { retry_after: Some(delay), .. } => OnError::RetryAfter(*delay),
-            Self::Write { retry_after: None, .. } | Self::Count(_) => OnError::BackOff,
-        }
-    }
-}
-
-/// The body of a status update.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct StatusUpdate<'a> {
-    api_version: &'static str,
-    kind: &'static str,
-    metadata: &'a ObjectMeta,
-    spec: SpecOfUpdate<'a>,
-    status: StatusOfUpdate<'a>,
-}
-
-/// The spec, which the server does not change.
-#[derive(Serialize)]
-struct SpecOfUpdate<'a> {
-    hard: &'a ResourceList,
-}
-
-#[derive(Serialize)]
-struct StatusOfUpdate<'a> {
-    hard: &'a ResourceList,
-    used: &'a ResourceList,
-}
-
-fn joined(errors: &[CountError]) -> String {
-    let texts: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    texts.join(", ")
 }
 
 // === impl QuotaController ===
@@ -207,19 +123,8 @@ impl QuotaController {
         quota: &CachedQuota,
         new: &NewStatus,
     ) -> Result<(), SyncError> {
-        let update = StatusUpdate {
-            api_version: "v1",
-            kind: "ResourceQuota",
-            metadata: &quota.metadata,
-            spec: SpecOfUpdate { hard: &quota.spec.hard },
-            status: StatusOfUpdate { hard: &new.hard, used: &new.used },
-        };
         let failed = |error| self.failed(key, error);
-        let body = serde_json::to_vec(&update).map_err(|error| failed(Error::SerdeError(error)))?;
-        let api = Api::new(format!("/api/v1/namespaces/{}/resourcequotas", quota.namespace()));
-        let request = api
-            .replace_subresource("status", key.name(), &PostParams::default(), body)
-            .map_err(|error| failed(Error::BuildRequest(error)))?;
+        let request = status_update(quota, new).map_err(failed)?;
         self.memory.lock().entry(key.clone()).or_default().written = Some(Instant::now());
         self.client.request_text(request).await.map_err(failed)?;
         Ok(())
@@ -232,37 +137,15 @@ impl QuotaController {
         }
     }
 
-    /// Counts a failed write, and decides when it is repeated.
+    /// Counts a failed write.
     fn failed(&self, key: &QuotaKey, error: Error) -> SyncError {
         let mut memory = self.memory.lock();
         let entry = memory.entry(key.clone()).or_default();
         entry.failures = entry.failures.saturating_add(1);
         let failures = entry.failures;
         let failing = memory.values().filter(|entry| entry.failures > 0).count();
-        let retry_after = may_succeed(&error).then(|| retry_delay(failures, failing));
-        SyncError::Write { error: Box::new(error), retry_after }
+        SyncError::of_write(error, failures, failing)
     }
-}
-
-/// Returns true if the server may carry out the write when it gets it again: it was not reached, it
-/// did not answer, it is overloaded, or the cache did not show the present version.
-fn may_succeed(error: &Error) -> bool {
-    match error {
-        Error::Api(status) => matches!(status.code, 408 | 409 | 429) || status.code >= 500,
-        Error::BuildRequest(_) | Error::SerdeError(_) => false,
-        _ => true,
-    }
-}
-
-/// Returns the delay after this number of failures of one quota, while this number of quotas fail.
-///
-/// Alone, a quota is written within half a second after the server can write again. Many quotas
-/// together cost 10 writes in a second, as the bucket of the queue allows.
-fn retry_delay(failures: u32, failing: usize) -> Duration {
-    let doubled = 2_u32.saturating_pow(failures.saturating_sub(1));
-    let own = FIRST_RETRY.saturating_mul(doubled).min(LONGEST_RETRY);
-    let others = u32::try_from(failing.saturating_sub(1)).unwrap_or(u32::MAX);
-    own.max(RETRY_PERIOD.saturating_mul(others))
 }
 
 /// Returns the action that repeats the pass just after `release`.
@@ -271,45 +154,10 @@ fn requeue(release: Timestamp, now: Timestamp) -> Action {
     Action::RequeueAfter(until.saturating_add(Duration::from_millis(1)))
 }
 
-// === impl ReplenishmentController ===
-
-impl ReplenishmentController {
-    /// Requests a recount. In a burst a quota waits in the queue for the period between two writes,
-    /// and is not added again.
-    fn enqueue(&self, key: QuotaKey, recount: Recount) {
-        if self.requested.request(&key, recount) {
-            self.primary.add(key);
-        }
-    }
-}
-
-impl Reconciler<Change> for ReplenishmentController {
-    type Error = Infallible;
-
-    async fn reconcile(&self, request: &Request<Change>) -> Result<Action, Infallible> {
-        let change = request.key();
-        let Some(begun) = self.changes.requested.begin(change, self.clock.now()) else {
-            return Ok(Action::AwaitChange);
-        };
-        tracing::debug!(
-            resource = %change.resource, namespace = %change.namespace,
-            "QuotaMonitor process object"
-        );
-        for quota in &self.quotas.get(&*change.namespace) {
-            if self.monitor.limits(quota, &change.resource) {
-                self.enqueue(quota.key(), begun.recount());
-            }
-        }
-        begun.done();
-        Ok(Action::AwaitChange)
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use homeostat::Discovery;
     use homeostat::informer::testing::Store;
-    use homeostat::kube_client::core::Status;
+    use homeostat::{Discovery, KeySource};
     use homeostat_apiserver::ApiServer;
     use homeostat_quota::Gates;
     use serde_json::json;
@@ -317,7 +165,9 @@ mod tests {
 
     use super::*;
     use crate::caches::CacheOptions;
+    use crate::change::Changes;
     use crate::monitor::{Quotas, Timing};
+    use crate::plan::Recount;
 
     /// Returns a controller over a cache that the test fills. Its monitor does not run.
     fn controller(quotas: &Store<CachedQuota>) -> QuotaController {
@@ -408,31 +258,5 @@ mod tests {
         assert_eq!(action, Action::AwaitChange);
         assert!(quotas.lister().contains(("shop", "q")));
         assert!(controller.requested.begin(&key(), controller.clock.now()).is_some());
-    }
-
-    #[test]
-    fn failed_write_is_repeated_within_half_a_second() {
-        let delays = [1, 2, 5, 7, 8, 40].map(|failures| retry_delay(failures, 1).as_millis());
-        assert_eq!(delays, [5, 10, 80, 320, 500, 500]);
-    }
-
-    #[test]
-    fn failing_quotas_together_cost_ten_writes_in_a_second() {
-        assert_eq!(retry_delay(1, 2), Duration::from_millis(100));
-        assert_eq!(retry_delay(40, 4), Duration::from_millis(500));
-        assert_eq!(retry_delay(40, 1001), Duration::from_secs(100));
-    }
-
-    #[test]
-    fn only_a_write_that_may_succeed_as_it_is_avoids_the_back_off() {
-        let answered = |code| Error::Api(Status::failure("no", "Reason").with_code(code).boxed());
-        for code in [408, 409, 429, 500, 503, 504] {
-            assert!(may_succeed(&answered(code)), "{code}");
-        }
-        for code in [400, 401, 403, 404, 422] {
-            assert!(!may_succeed(&answered(code)), "{code}");
-        }
-        let reset = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
-        assert!(may_succeed(&Error::Service(reset.into())));
     }
 }

@@ -2,6 +2,7 @@
 
 use homeostat::client::describe_error;
 use homeostat::kube_client::Error;
+use homeostat::outcome::has_code;
 
 /// The error of a pass over one Foo.
 #[derive(Debug, thiserror::Error)]
@@ -52,8 +53,4 @@ impl From<Error> for SyncError {
     fn from(error: Error) -> Self {
         if has_code(&error, 422) { Self::Invalid(error) } else { Self::Request(error) }
     }
-}
-
-fn has_code(error: &Error, code: u16) -> bool {
-    matches!(error, Error::Api(status) if status.code == code)
 }

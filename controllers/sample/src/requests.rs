@@ -2,6 +2,7 @@
 
 use homeostat::kube_client::api::{Patch, PatchParams, PostParams};
 use homeostat::kube_client::{Api, Client, Error};
+use homeostat::outcome::{self, Outcome};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::json;
 
@@ -66,10 +67,7 @@ impl Requests {
 /// Returns true if an object of the name may exist after a create with this error: the server says
 /// so, or it has not said what it did.
 fn may_exist(error: &Error) -> bool {
-    match error {
-        Error::Api(status) => status.code == 409 || status.code >= 500,
-        _ => true,
-    }
+    outcome::has_code(error, 409) || outcome::of(error) == Outcome::Unknown
 }
 
 fn patch_params() -> PatchParams {

@@ -74,7 +74,7 @@ impl Requirement {
         &self.key
     }
 
-    /// Returns whether the requirement holds for an object with these labels.
+    /// Returns true if the requirement holds for an object with these labels.
     pub(super) fn holds(&self, labels: Option<&BTreeMap<String, String>>) -> bool {
         self.test.holds(labels.and_then(|labels| labels.get(&self.key)).map(String::as_str))
     }
@@ -151,7 +151,7 @@ impl Test {
         }
     }
 
-    /// Returns whether the test holds for the value of a label, or for `None` if there is no such
+    /// Returns true if the test holds for the value of a label, or for `None` if there is no such
     /// label.
     fn holds(&self, value: Option<&str>) -> bool {
         let number = || value.and_then(|value| value.parse::<i64>().ok());

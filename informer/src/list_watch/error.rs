@@ -161,33 +161,33 @@ pub enum WatchError {
 macro_rules! predicates {
     ($error:ty) => {
         impl $error {
-            /// Returns `true` if the server no longer has the requested resource version or
+            /// Returns true if the server no longer has the requested resource version or
             /// continue token (410).
             pub fn is_expired(&self) -> bool {
                 self.api_error().is_some_and(ApiError::is_expired)
             }
 
-            /// Returns `true` if the requested resource version is ahead of the server (504).
+            /// Returns true if the requested resource version is ahead of the server (504).
             pub fn is_too_large_resource_version(&self) -> bool {
                 self.api_error().is_some_and(ApiError::is_too_large_resource_version)
             }
 
-            /// Returns `true` if the client is not authorized (403).
+            /// Returns true if the client is not authorized (403).
             pub fn is_forbidden(&self) -> bool {
                 self.api_error().is_some_and(ApiError::is_forbidden)
             }
 
-            /// Returns `true` if the client is not authenticated (401).
+            /// Returns true if the client is not authenticated (401).
             pub fn is_unauthorized(&self) -> bool {
                 self.api_error().is_some_and(ApiError::is_unauthorized)
             }
 
-            /// Returns `true` if the server does not serve this resource (404).
+            /// Returns true if the server does not serve this resource (404).
             pub fn is_not_found(&self) -> bool {
                 self.api_error().is_some_and(ApiError::is_not_found)
             }
 
-            /// Returns `true` if the server is overloaded (429).
+            /// Returns true if the server is overloaded (429).
             pub fn is_too_many_requests(&self) -> bool {
                 self.api_error().is_some_and(ApiError::is_too_many_requests)
             }
@@ -211,7 +211,7 @@ predicates!(ListError);
 predicates!(WatchError);
 
 impl ListError {
-    /// Returns `true` if the list got no complete answer.
+    /// Returns true if the list got no complete answer.
     pub(crate) fn is_unanswered(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::TimedOut { .. })
     }
@@ -228,7 +228,7 @@ impl ListError {
 // === impl WatchError ===
 
 impl WatchError {
-    /// Returns `true` if the watch was not accepted, or fell silent.
+    /// Returns true if the watch was not accepted, or fell silent.
     pub(crate) fn is_unanswered(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Silent { .. })
     }

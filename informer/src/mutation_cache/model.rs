@@ -10,6 +10,7 @@ use proptest::prelude::*;
 
 use super::builder::CAPACITY;
 use super::*;
+use crate::index::Index;
 use crate::{model, testing};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];

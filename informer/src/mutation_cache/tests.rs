@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use tokio::time::advance;
 
 use super::*;
+use crate::index::Index;
 use crate::testing;
 
 fn map(name: &str, uid: &str, version: &str, owner: &str) -> ConfigMap {

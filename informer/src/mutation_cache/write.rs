@@ -61,12 +61,12 @@ impl<K> Write<K> {
         }
     }
 
-    /// Returns `true` if the caller reported this write, `false` if only an event did.
+    /// Returns true if the caller reported this write, `false` if only an event did.
     pub(super) fn is_reported(&self) -> bool {
         !matches!(self.outcome, Outcome::Gone)
     }
 
-    /// Returns `true` if this write is newer than the store's state. If the versions cannot be
+    /// Returns true if this write is newer than the store's state. If the versions cannot be
     /// compared, it is not.
     ///
     /// A deletion hides the stored object of the same uid whatever its version: the store has not
@@ -83,7 +83,7 @@ impl<K> Write<K> {
         }
     }
 
-    /// Returns `true` if this write replaces `old`.
+    /// Returns true if this write replaces `old`.
     ///
     /// | This | Earlier | Replaces it |
     /// |---|---|---|
@@ -105,20 +105,20 @@ impl<K> Write<K> {
         }
     }
 
-    /// Returns `true` if a store at version `reached` has this write or a later state.
+    /// Returns true if a store at version `reached` has this write or a later state.
     pub(super) fn is_reached(&self, reached: &ResourceVersion) -> bool {
         // The version of the caller's own deletion is unknown; it is higher than this one.
         !matches!(self.outcome, Outcome::Deleted) && self.is_at_most(reached)
     }
 
-    /// Returns `true` if a store at version `reached` without the object has seen its deletion,
+    /// Returns true if a store at version `reached` without the object has seen its deletion,
     /// because it has had the object.
     pub(super) fn is_seen_gone(&self, reached: Option<&ResourceVersion>) -> bool {
         matches!(self.outcome, Outcome::Deleted)
             && reached.is_some_and(|reached| self.is_at_most(reached))
     }
 
-    /// Returns `true` if this write is superfluous once the object was seen in this state.
+    /// Returns true if this write is superfluous once the object was seen in this state.
     pub(super) fn is_over_with<Kind>(&self, seen: &ObjectVersion<'_, Kind>) -> bool {
         let is_at_most = self.is_at_most(&seen.version);
         match self.outcome {
@@ -128,22 +128,22 @@ impl<K> Write<K> {
         }
     }
 
-    /// Returns `true` if this write is superfluous once this deletion was seen.
+    /// Returns true if this write is superfluous once this deletion was seen.
     pub(super) fn is_over_without<Kind>(&self, seen: &ObjectVersion<'_, Kind>) -> bool {
         self.is_same(seen.uid) || self.is_at_most(&seen.version)
     }
 
-    /// Returns `true` if `version` is this write's version or a later one.
+    /// Returns true if `version` is this write's version or a later one.
     fn is_at_most(&self, version: &ResourceVersion) -> bool {
         order(&self.version, version).is_some_and(Ordering::is_le)
     }
 
-    /// Returns `true` if `uid` is known and is this object's uid.
+    /// Returns true if `uid` is known and is this object's uid.
     fn is_same(&self, uid: &str) -> bool {
         !uid.is_empty() && self.uid.as_str() == uid
     }
 
-    /// Returns `true` if both uids are known and differ.
+    /// Returns true if both uids are known and differ.
     pub(super) fn is_other(&self, uid: &str) -> bool {
         !uid.is_empty() && !self.uid.as_str().is_empty() && self.uid.as_str() != uid
     }
@@ -176,7 +176,7 @@ impl<'a, Kind> ObjectVersion<'a, Kind> {
         (!key.name().is_empty()).then_some(Self { key, uid, version })
     }
 
-    /// Returns `true` if a store at version `reached` is known to be older than this state.
+    /// Returns true if a store at version `reached` is known to be older than this state.
     pub(super) fn is_ahead_of(&self, reached: Option<&ResourceVersion>) -> bool {
         let is_below =
             |reached: &ResourceVersion| order(reached, &self.version) == Some(Ordering::Less);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use homeostat_core::metrics::record;
 use tokio::time::Instant;
 
-use super::Handler;
+use super::handler::Handler;
 
 /// Measures the calls of one handler. Owned by the handler's task.
 pub(super) struct Calls {

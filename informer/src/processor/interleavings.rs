@@ -3,6 +3,8 @@
 //!
 //! The tokens and the watch of a handler are tokio's: each of their calls is one step here.
 
+use std::sync::atomic::AtomicUsize;
+
 use k8s_openapi::api::core::v1::Pod;
 
 use super::*;

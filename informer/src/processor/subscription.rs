@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{Handler, Phase};
+use super::handler::{Handler, Phase};
 use crate::callback::in_callback;
 
 /// A registered handler. Dropping it removes the handler without waiting.

@@ -23,10 +23,11 @@ use homeostat_core::user_code;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::calls::Calls;
+use super::channel::Channel;
 use super::filter::Filter;
+use super::handler::{Handler, Phase};
 use super::options::Matters;
 use super::queue::{Message, SharedEvents, initial_events, redelivery};
-use super::{Channel, Handler, Phase};
 use crate::callback::CallbackGuard;
 use crate::event::Event;
 use crate::object::{Object, ResourceVersion};

@@ -167,7 +167,7 @@ pub(crate) fn initial_end(version: &str) -> WatchEvent<Pod> {
     WatchEvent::Bookmark { resource_version: version.into(), initial_events_end: true }
 }
 
-/// Returns `true` if `waited` is the back-off of this step: between once and twice 800 ms × 2^step,
+/// Returns true if `waited` is the back-off of this step: between once and twice 800 ms × 2^step,
 /// at most 30 s.
 pub(crate) fn is_step(waited: Duration, step: u32) -> bool {
     let config = BackoffConfig::default();

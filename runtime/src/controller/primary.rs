@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use homeostat_informer::Object;
+use homeostat_informer::{Object, ObjectKey, SharedIndexInformer};
 use kube_client::Resource;
 
 use crate::owned::{OwnedEvents, OwnedHandler, OwnerOnly};
@@ -96,7 +96,9 @@ impl<K: Object> ControllerBuilder<K> {
     /// namespace. A reference to an owner in another namespace enqueues nothing.
     ///
     /// Call it once per kind that the controller creates. An object whose owner is not in the cache
-    /// yet enqueues nothing: the owner's own event does that.
+    /// yet enqueues nothing: the owner's own event does that. An object that is created and deleted
+    /// while its informer has no watch has no event: the owner is reconciled at its next event or
+    /// [resync](Watch::resync).
     ///
     /// # Examples
     ///
@@ -174,5 +176,65 @@ impl<K: Object> ControllerBuilder<K> {
     pub fn expecting(mut self, expectations: &Expectations<K>) -> Self {
         self.expectations = Some(expectations.clone());
         self
+    }
+}
+
+impl<T: Target> ControllerBuilder<T, NoPrimary> {
+    /// Enqueues the owner of each object of `watch` that changes: `key` makes the key from that of
+    /// the owner, which is an object of `owners`.
+    ///
+    /// The owner is found as in a controller with a primary, by kind, group, name and UID of the
+    /// controller reference. [Watch](Self::watches) `owners` too: an object whose owner is not in
+    /// their cache yet enqueues nothing.
+    ///
+    /// # Examples
+    ///
+    /// A controller of Deployments and their `ReplicaSet`s, in one queue:
+    ///
+    /// ```
+    /// # use std::fmt;
+    /// # use homeostat::{Controller, ObjectKey, SharedIndexInformer, Target};
+    /// # use k8s_openapi::api::apps::v1::{Deployment, ReplicaSet};
+    /// # use k8s_openapi::api::core::v1::Pod;
+    /// # #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    /// enum Key {
+    ///     Deployment(ObjectKey<Deployment>),
+    ///     ReplicaSet(ObjectKey<ReplicaSet>),
+    /// }
+    /// # impl fmt::Display for Key {
+    /// #     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// #         fmt::Debug::fmt(self, f)
+    /// #     }
+    /// # }
+    /// # impl Target for Key {
+    /// #     type Key = Self;
+    /// # }
+    /// # fn doc(
+    /// #     deployments: &SharedIndexInformer<Deployment>,
+    /// #     sets: &SharedIndexInformer<ReplicaSet>,
+    /// #     pods: &SharedIndexInformer<Pod>,
+    /// # ) {
+    /// let builder = Controller::for_keys::<Key>("rollout")
+    ///     .watches(deployments, |event, enqueue| enqueue.add(Key::Deployment(event.key())))
+    ///     .watches(sets, |event, enqueue| enqueue.add(Key::ReplicaSet(event.key())))
+    ///     .owns(deployments, sets, Key::Deployment)
+    ///     .owns(sets, pods, Key::ReplicaSet);
+    /// # }
+    /// ```
+    #[doc(alias = "EnqueueRequestForOwner")]
+    pub fn owns<K: Object, P: Object>(
+        self,
+        owners: &SharedIndexInformer<K>,
+        watch: impl Into<Watch<P>>,
+        key: impl Fn(ObjectKey<K::Kind>) -> T::Key + Send + 'static,
+    ) -> Self
+    where
+        K::Kind: Resource<DynamicType = ()>,
+    {
+        let kind = OwnerKind::of::<K::Kind>();
+        let owned = OwnedHandler::new(owners.lister(), kind, None, OwnerOnly);
+        self.watches(watch, move |event, enqueue| {
+            owned.keys(event).for_each(|owner| enqueue.add(key(owner)));
+        })
     }
 }

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use homeostat_core::{Random, WallClock};
 use k8s_openapi::jiff::Timestamp;
 use kube_client::Client;
-use parking_lot::Mutex;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 

@@ -1,11 +1,13 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{Method, Request, Response};
 use http_body_util::Full;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube_client::client::Body;
 use metrics::{Key, KeyName, Metadata, SharedString, Unit};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tower::{BoxError, service_fn};
 
@@ -152,6 +154,29 @@ async fn shut_down_sends_each_waiting_event_once() {
     assert_eq!(messages, ["a", "b", "c"]);
     recorder.normal(&object(), "Tried", "too late");
     assert_eq!(server.methods().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn second_shut_down_waits_for_the_events_too() {
+    let server = Server::default();
+    let recorder = server.recorder();
+    recorder.normal(&object(), "Scaled", "up");
+    let second = async {
+        recorder.shut_down().await;
+        server.methods()
+    };
+    let ((), methods) = tokio::join!(recorder.shut_down(), second);
+    assert_eq!(methods, [Method::POST]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn shut_down_that_is_dropped_loses_no_event() {
+    let server = Server::default();
+    let recorder = server.recorder();
+    recorder.normal(&object(), "Scaled", "up");
+    assert_eq!(recorder.shut_down().now_or_never(), None);
+    recorder.shut_down().await;
+    assert_eq!(server.methods(), [Method::POST]);
 }
 
 #[tokio::test(start_paused = true)]

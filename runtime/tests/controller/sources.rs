@@ -219,6 +219,30 @@ async fn one_queue_holds_keys_of_several_kinds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn owner_of_a_changed_object_is_enqueued_under_its_key() {
+    let (foos, maps) = (Script::new([foo("web", "1"), foo("db", "2")]), Script::new([]));
+    let (reconciler, seen) = recorder(|_| ready(Ok(Action::AwaitChange)));
+    let controller = Controller::for_keys::<EitherKey>("either")
+        .owns(&foos.informer, &maps.informer, EitherKey::Foo)
+        .watches(&foos.informer, |event, enqueue| enqueue.add(EitherKey::Foo(event.key())))
+        .build(reconciler);
+    let story = async {
+        sleep(Duration::from_secs(1)).await;
+        for (owner, keys) in [
+            (foo("web", "1"), &["foo:ns/web"][..]),
+            (foo("db", "2"), &["foo:ns/db", "foo:ns/web"]),
+            (foo("db", "another uid"), &["foo:ns/db"]),
+        ] {
+            seen.clear();
+            maps.apply(owned_by(&owner, config_map("a")));
+            sleep(Duration::from_secs(1)).await;
+            assert_eq!(seen.sorted_keys(), keys);
+        }
+    };
+    Manager::new(no_factory()).with(controller).run_until(story).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn second_queue_has_workers_of_its_own() {
     let foos = Script::new(["a", "b", "c"].map(|name| foo(name, name)));
     let (reconciler, seen) = recorder(|_| async {

@@ -2,7 +2,8 @@
 
 use std::env;
 
-use super::{Kind, Plan};
+use super::Plan;
+use super::kind::Kind;
 
 /// The environment variable that restricts a sweep to one plan.
 pub(super) const ONLY: &str = "HOMEOSTAT_PLAN";

@@ -165,7 +165,7 @@ impl fmt::Display for Disturbance {
 // === impl Injected ===
 
 impl Injected {
-    /// Returns whether a planned crash or a planned loss of a reply did not happen.
+    /// Returns true if a planned crash or a planned loss of a reply did not happen.
     pub(super) fn is_missed(&self) -> bool {
         self.crash.as_ref().is_some_and(|crash| !crash.is_reached())
             || self.lost.as_ref().is_some_and(|rule| rule.hits() == 0)

@@ -9,8 +9,9 @@ use homeostat_faults::{Crash, Trace};
 use kube_client::Client;
 use serde_json::Value;
 
+use super::kind::Kind;
 use super::plan::{Injected, PAUSE};
-use super::{CONTROLLER, Kind, Outcome, Plan, SweepBuilder};
+use super::{CONTROLLER, Outcome, Plan, SweepBuilder};
 use crate::Simulation;
 
 /// One run.

@@ -117,7 +117,7 @@ impl Model {
         self.queue.is_empty() && self.held.is_empty()
     }
 
-    /// Adds an item and ends its delay, at the higher of both priorities. Returns `true` as second
+    /// Adds an item and ends its delay, at the higher of both priorities. Returns true as second
     /// field if there was a delay.
     pub(crate) fn add(&mut self, item: u8, priority: i32) -> (Added, bool) {
         let ended = [Kind::Delay, Kind::Rest].map(|kind| self.delayed.remove(&(item, kind)));
@@ -126,13 +126,13 @@ impl Model {
         (self.enqueue(item, if self.options.priorities { wanted } else { 0 }), !ended.is_empty())
     }
 
-    /// Ends the delays that a cancel ends. Returns `true` if there was one.
+    /// Ends the delays that a cancel ends. Returns true if there was one.
     pub(crate) fn cancel(&mut self, item: u8) -> bool {
         let ended = [Kind::Delay, Kind::Schedule].map(|kind| self.delayed.remove(&(item, kind)));
         ended.iter().any(Option::is_some)
     }
 
-    /// Returns `true` if the item has a deadline that an add leaves in place.
+    /// Returns true if the item has a deadline that an add leaves in place.
     pub(crate) fn is_scheduled(&self, item: u8) -> bool {
         self.delayed.contains_key(&(item, Kind::Schedule))
     }
@@ -186,7 +186,7 @@ impl Model {
         left
     }
 
-    /// Delays an item. Returns `true` if this moves an existing delay to an earlier time.
+    /// Delays an item. Returns true if this moves an existing delay to an earlier time.
     pub(crate) fn delay(&mut self, item: u8, kind: Kind, priority: i32, due: Instant) -> bool {
         if self.shut_down {
             return false;
@@ -200,7 +200,7 @@ impl Model {
         earlier
     }
 
-    /// Returns `true` if the next hand-out must be the oldest item.
+    /// Returns true if the next hand-out must be the oldest item.
     pub(crate) fn is_turn_of_oldest(&self) -> bool {
         let every = self.options.oldest_every;
         self.options.priorities && every > 0 && (self.hand_outs + 1).is_multiple_of(every)

@@ -192,12 +192,10 @@ impl Form {
                 append_varint(bytes, u64::from(number << 3 | FIXED64));
                 bytes.extend(value.as_f64().unwrap_or_default().to_le_bytes());
             }
-            Self::Any => {
-                // The text is field 2 of the message.
-                let mut any = Vec::new();
-                append_bytes(&mut any, 2, to_yaml(value).as_bytes());
-                append_bytes(bytes, number, &any);
-            }
+            // The text is field 2 of the message.
+            Self::Any => append_message(bytes, number, |any| {
+                append_bytes(any, 2, to_yaml(value).as_bytes());
+            }),
             Self::List(form) => {
                 let values =
                     value.as_array().map_or_else(|| std::slice::from_ref(value), Vec::as_slice);
@@ -206,26 +204,18 @@ impl Form {
                 }
             }
             Self::Message(message) => append_bytes(bytes, number, &message.encode(value)),
-            Self::Inside(inner, form) => {
-                let mut around = Vec::new();
-                form.append(&mut around, *inner, value);
-                append_bytes(bytes, number, &around);
-            }
-            Self::Map(inner, form) => {
-                let mut map = Vec::new();
+            Self::Inside(inner, form) => append_message(bytes, number, |around| {
+                form.append(around, *inner, value);
+            }),
+            Self::Map(inner, form) => append_message(bytes, number, |map| {
                 for (name, value) in value.as_object().into_iter().flatten() {
-                    append_bytes(&mut map, *inner, &named(name, form, value));
+                    append_bytes(map, *inner, &named(name, form, value));
                 }
-                append_bytes(bytes, number, &map);
-            }
-            Self::SchemaOrBoolean => {
-                let mut either = Vec::new();
-                match value {
-                    Value::Bool(is) => append_number(&mut either, 2, (*is).into()),
-                    schema => append_bytes(&mut either, 1, &SCHEMA.encode(schema)),
-                }
-                append_bytes(bytes, number, &either);
-            }
+            }),
+            Self::SchemaOrBoolean => append_message(bytes, number, |either| match value {
+                Value::Bool(is) => append_number(either, 2, (*is).into()),
+                schema => append_bytes(either, 1, &SCHEMA.encode(schema)),
+            }),
             Self::Parameter => append_bytes(bytes, number, &parameter(value)),
         }
     }
@@ -252,6 +242,13 @@ fn named(name: &str, form: &Form, value: &Value) -> Vec<u8> {
     append_bytes(&mut bytes, 1, name.as_bytes());
     form.append(&mut bytes, 2, value);
     bytes
+}
+
+/// Appends a field with the message that `fill` writes.
+fn append_message(bytes: &mut Vec<u8>, number: u32, fill: impl FnOnce(&mut Vec<u8>)) {
+    let mut message = Vec::new();
+    fill(&mut message);
+    append_bytes(bytes, number, &message);
 }
 
 fn append_bytes(bytes: &mut Vec<u8>, number: u32, value: &[u8]) {

@@ -251,25 +251,12 @@ impl Paths<'_> {
         } else {
             part.schema.clone().unwrap_or_else(|| self.schema.clone())
         };
-        let codes: &[&str] = match verb {
-            "create" => &["200", "201", "202"],
-            "update" => &["200", "201"],
-            "patch" if !custom => &["200", "201"],
-            "delete" => &["200", "202"],
-            _ => &["200"],
-        };
-        let mut responses: Map<String, Value> = codes
-            .iter()
-            .map(|code| {
-                let text = match *code {
-                    "201" => "Created",
-                    "202" => "Accepted",
-                    _ => "OK",
-                };
-                let content = content(media, &schema);
-                ((*code).to_owned(), json!({"description": text, "content": content}))
-            })
-            .collect();
+        let mut responses = Map::new();
+        for (code, text) in successes(verb, custom) {
+            let content = content(media, &schema);
+            let response = json!({"description": text, "content": content});
+            responses.insert((*code).to_owned(), response);
+        }
         responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
         Value::Object(responses)
     }
@@ -332,4 +319,15 @@ const CUSTOM: &[&str] = &["application/json", "application/yaml"];
 
 fn content(media: &[&str], schema: &Value) -> Value {
     media.iter().map(|media| ((*media).to_owned(), json!({"schema": schema}))).collect()
+}
+
+/// Returns the codes of the answers to a verb that succeeds, with their texts.
+fn successes(verb: &str, custom: bool) -> &'static [(&'static str, &'static str)] {
+    match verb {
+        "create" => &[("200", "OK"), ("201", "Created"), ("202", "Accepted")],
+        "update" => &[("200", "OK"), ("201", "Created")],
+        "patch" if !custom => &[("200", "OK"), ("201", "Created")],
+        "delete" => &[("200", "OK"), ("202", "Accepted")],
+        _ => &[("200", "OK")],
+    }
 }

@@ -88,13 +88,13 @@ impl ApiError {
         self.offered.as_ref().map(|offered| &*offered.continue_token)
     }
 
-    /// Returns `true` for status 410, or for the reason `Expired` or `Gone`: the server no longer
+    /// Returns true for status 410, or for the reason `Expired` or `Gone`: the server no longer
     /// has the requested resource version or continue token.
     pub fn is_expired(&self) -> bool {
         self.code == 410 || matches!(&*self.reason, "Expired" | "Gone")
     }
 
-    /// Returns `true` if the requested resource version is ahead of the server: cause
+    /// Returns true if the requested resource version is ahead of the server: cause
     /// `ResourceVersionTooLarge`, or a timeout whose message says so, as API servers 1.17.0 to
     /// 1.18.5 send it.
     pub fn is_too_large_resource_version(&self) -> bool {
@@ -103,27 +103,27 @@ impl ApiError {
                 && self.message.contains("Too large resource version"))
     }
 
-    /// Returns `true` for status 403: the client is not authorized.
+    /// Returns true for status 403: the client is not authorized.
     pub fn is_forbidden(&self) -> bool {
         self.is(403, "Forbidden")
     }
 
-    /// Returns `true` for status 401: the client is not authenticated.
+    /// Returns true for status 401: the client is not authenticated.
     pub fn is_unauthorized(&self) -> bool {
         self.is(401, "Unauthorized")
     }
 
-    /// Returns `true` for status 404: the server does not serve this resource.
+    /// Returns true for status 404: the server does not serve this resource.
     pub fn is_not_found(&self) -> bool {
         self.is(404, "NotFound")
     }
 
-    /// Returns `true` for status 429: the server is overloaded.
+    /// Returns true for status 429: the server is overloaded.
     pub fn is_too_many_requests(&self) -> bool {
         self.is(429, "TooManyRequests")
     }
 
-    /// Returns `true` for status 400 or 422: the server rejects these parameters. The same request
+    /// Returns true for status 400 or 422: the server rejects these parameters. The same request
     /// fails again; another form of it may succeed.
     pub fn is_bad_request(&self) -> bool {
         self.is(400, "BadRequest") || self.is(422, "Invalid")

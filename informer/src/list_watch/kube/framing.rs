@@ -74,7 +74,7 @@ impl Framing {
         self.keep(&rest)
     }
 
-    /// Returns `true` if the last line is incomplete, so that the stream must not end here.
+    /// Returns true if the last line is incomplete, so that the stream must not end here.
     pub(super) fn is_mid_line(&self) -> bool {
         !self.partial.is_empty()
     }
