@@ -300,13 +300,19 @@ pub(crate) fn is_minus_zero(number: &Number) -> bool {
 }
 
 /// Writes numbers without a fraction as integers, as Go does when it encodes an object without a
-/// type: `1.0` is 1.
+/// type: `1.0` is 1. Integers that are too long become floats.
 pub(crate) fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
             let whole = number.as_f64().filter(|number| number.fract() == 0.0);
             if let Some(Ok(whole)) = whole.map(|whole| format!("{whole:.0}").parse::<i64>()) {
                 *value = whole.into();
+            }
+        }
+        // What does not fit into 64 bits with a sign is a float.
+        Value::Number(number) if !number.is_i64() => {
+            if let Some(number) = number.as_f64().and_then(Number::from_f64) {
+                *value = number.into();
             }
         }
         Value::Array(items) => items.iter_mut().for_each(whole_numbers),
@@ -323,9 +329,11 @@ mod tests {
 
     #[test]
     fn numbers_without_a_fraction_are_integers() {
-        let mut value = json!({"a": [1.0, -2e2, {"b": -0.0}], "c": 1.5, "d": 1e300, "e": "1.0"});
+        let mut value = json!({"a": [1.0, -2e2, {"b": -0.0}], "c": 1.5, "d": 1e300, "e": "1.0",
+            "f": u64::MAX});
         whole_numbers(&mut value);
-        let expected = json!({"a": [1, -200, {"b": 0}], "c": 1.5, "d": 1e300, "e": "1.0"});
+        let expected = json!({"a": [1, -200, {"b": 0}], "c": 1.5, "d": 1e300, "e": "1.0",
+            "f": 18_446_744_073_709_551_615.0});
         assert_eq!(value, expected);
     }
 

@@ -44,6 +44,7 @@ mod scale;
 mod secret;
 mod service;
 mod service_account;
+mod shared;
 mod signer;
 mod storage_class;
 mod table;
@@ -69,7 +70,8 @@ pub(crate) use label_selector::read as selector_of;
 pub(crate) use registry::{Kinds, Served};
 pub(crate) use service::{Allocations, Allocator};
 pub(crate) use service_account::RunAs;
+pub(crate) use shared::{in_version, other_versions};
 pub(crate) use signer::Issue;
 #[cfg(test)]
 pub(crate) use table::built_in;
-pub(crate) use table::{BUILT_IN_OBJECTS, BUILT_IN_ROLES};
+pub(crate) use table::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, BUILT_IN_SETTINGS};

@@ -59,6 +59,8 @@ pub struct Manager {
     /// Empty for [`Operation::Apply`]: an applier keeps its entry when it changes the version.
     api_version: String,
     subresource: String,
+    /// True for the entry that a write to the scale adds to another one of the same manager.
+    is_second: bool,
 }
 
 /// The kind of write that made a manager the owner.
@@ -170,6 +172,7 @@ impl Manager {
             operation,
             api_version: api_version.to_owned(),
             subresource: subresource.to_owned(),
+            is_second: false,
         }
     }
 
@@ -196,6 +199,7 @@ impl Manager {
             ("operation", self.operation.as_str()),
             ("apiVersion", self.api_version.as_str()),
             ("subresource", self.subresource.as_str()),
+            ("time", if self.is_second { "0" } else { "" }),
         ];
         parts.into_iter().filter(|(_, value)| !value.is_empty())
     }

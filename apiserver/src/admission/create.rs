@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use super::field_manager::FieldManager;
 use super::owners::{Ownership, take_requested};
 use super::target::Target;
+use super::unwritten::{empty_lists, set_paths};
 use super::{drop_empty, meta_text, metadata, metadata_mut};
 use crate::access::User;
 use crate::clock::rfc3339;
 use crate::fields::Fields;
-use crate::go_json::whole_numbers;
+use crate::go_json::{GoInteger, parse_integer, whole_numbers};
 use crate::kinds::{Allocator, Generation, Kind, OnCreate, Served, Status};
 use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
@@ -51,6 +52,17 @@ pub(crate) fn given_version(object: &Fields) -> Option<u64> {
     if text.starts_with('+') { None } else { text.parse().ok() }
 }
 
+/// Fails if the version that the client gave to an object, which its write may update or create, is
+/// no number.
+pub(crate) fn check_version(object: &Fields) -> Result<()> {
+    match meta_text(object, "resourceVersion") {
+        "" => Ok(()),
+        text => {
+            parse_integer::<u64>(text, GoInteger::Uint).map(drop).map_err(Failure::internal)
+        }
+    }
+}
+
 /// Completes and checks a new object.
 ///
 /// `served` is the kind that the client used: its rules apply to the object.
@@ -83,11 +95,20 @@ pub(crate) fn prepare(
         metadata.insert("generation".to_owned(), json!(1));
     }
     let drops_status = matches!(kind.status, Status::Subresource { on_create: OnCreate::Drop, .. });
-    if drops_status {
+    let writes_status = drops_status && system.owners.is_of_status();
+    if drops_status && !writes_status {
         object.remove("status");
     }
+    let emptied = empty_lists(kind.null_if_empty, &object);
     kind.complete(&mut object);
+    set_paths(&mut object, &emptied, &json!([]));
     system.owners.of_new(served, &mut object, requested.as_ref());
+    set_paths(&mut object, &emptied, &Value::Null);
+    if writes_status {
+        // The client of a write to the status owns even that which is dropped.
+        object.remove("status");
+        kind.complete(&mut object);
+    }
     (kind.record_author)(&mut object, &system.author);
     (kind.prepare)(&mut object);
     kind.add(At::Create, &mut object, None);
@@ -95,6 +116,9 @@ pub(crate) fn prepare(
         allocate(&mut object, None, allocator)?;
     }
     check(kind, served, &object, system.owners.given(&object, requested.is_some()))?;
+    if let Some(definition) = served.definition.as_ref().filter(|_| system.owners.is_known()) {
+        definition.forget_nulls(&mut object);
+    }
     // The real server derives these members again as it reads what it stored.
     (kind.derive)(&mut object);
     // The real server shows a new object as it reads it: with the default of the dropped status.
@@ -108,6 +132,10 @@ pub(crate) fn prepare(
 pub(crate) fn owners(served: &Served, manager: &FieldManager, object: &Fields) -> ManagedFields {
     let mut object = object.clone();
     let requested = take_requested(&mut object);
+    let metadata = metadata_mut(&mut object);
+    for member in SYSTEM {
+        metadata.remove(member);
+    }
     served.home.complete(&mut object);
     if served.kind.stored_as.is_some() {
         served.kind.rename_from_storage(&mut object);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::metadata_mut;
 use super::target::Target;
 use crate::fields::{Fields, set_or_remove};
-use crate::kinds::{Kind, Status};
+use crate::kinds::{Kind, Status, in_version, other_versions};
 use crate::types::{Type, Types};
 
 /// The client that writes, as `managedFields` records it.
@@ -34,6 +34,10 @@ pub(crate) struct FieldManager {
 
 /// Converts objects to other versions of their kind.
 pub(crate) type Converter = dyn ConvertVersion + Send + Sync;
+
+/// Converts objects of built-in kinds to other versions.
+#[derive(Debug)]
+struct Versions;
 
 /// An object and its scale.
 #[derive(Debug)]
@@ -178,7 +182,7 @@ impl FieldManager {
         let before = scaled.owners();
         let of_scale = scaled.of_scale(&before);
         if of_scale.is_empty() {
-            return None;
+            return Some(before);
         }
         let after =
             self.with_scale_writer(|writer| writer.update(of_scale, scaled.live, new)).ok()?;
@@ -219,6 +223,9 @@ impl FieldManager {
     ) -> T {
         let api_version = kind.api_version();
         let schema = schema_of(kind);
+        if kind.definition.is_none() && other_versions(kind).next().is_some() {
+            return self.with_writer_of_versions(kind, (&api_version, &schema), empty, run);
+        }
         let definition = kind.definition.as_ref();
         let others = definition.map(|definition| definition.other_versions()).unwrap_or_default();
         run(FieldWriter {
@@ -232,6 +239,37 @@ impl FieldManager {
             empty,
             reset: &reset_fields(kind, self.target),
         })
+    }
+
+    /// Calls `run` with the writer of a built-in kind that has several versions.
+    fn with_writer_of_versions<T>(
+        &self,
+        kind: &Kind,
+        (api_version, schema): (&str, &Schema),
+        empty: &Fields,
+        run: impl FnOnce(FieldWriter<'_>) -> T,
+    ) -> T {
+        let others = other_versions(kind).map(|other| (other.api_version(), schema_of(other)));
+        let others: Vec<(String, Schema)> = others.collect();
+        let others: Vec<_> =
+            others.iter().map(|(version, schema)| (version.as_str(), schema)).collect();
+        run(FieldWriter {
+            manager: &self.name,
+            api_version,
+            subresource: &self.subresource,
+            now: &self.now,
+            schema,
+            other_versions: &others,
+            converter: Some(&Versions),
+            empty,
+            reset: &reset_fields(kind, self.target),
+        })
+    }
+}
+
+impl ConvertVersion for Versions {
+    fn convert(&self, object: &Fields, api_version: &str) -> Result<Fields, String> {
+        in_version(object, api_version).ok_or_else(|| format!("no kind is registered for {api_version}"))
     }
 }
 

@@ -6,6 +6,7 @@ use homeostat_schema::ManagedFields;
 use serde_json::{Value, json};
 
 use super::field_manager::{FieldManager, decode, set, stored};
+use super::target::Target;
 use super::{meta_text, metadata_mut};
 use crate::fields::{Fields, set_or_remove};
 use crate::kinds::Kind;
@@ -44,6 +45,16 @@ impl Ownership {
             Self::Admitted(admitted) => Some(&admitted.now),
             Self::Known(_) | Self::Kept => None,
         }
+    }
+
+    /// Returns whether an apply led to the owners.
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self, Self::Known(_))
+    }
+
+    /// Returns whether the client writes the status of the object.
+    pub(super) fn is_of_status(&self) -> bool {
+        matches!(self, Self::Tracked(manager) if manager.target == Target::Status)
     }
 
     /// Returns the owners of `object` that are checked: those that a webhook or a policy left, or
@@ -94,6 +105,8 @@ impl Ownership {
         requested: Option<&Value>,
     ) {
         let before = stored(old);
+        // The second entry of a manager is dropped even if the write changes nothing.
+        let has_second = before.is_some_and(ManagedFields::has_second);
         let is_same = is_same_content(old, new);
         let keeps = requested.is_none_or(|sent| before == Some(sent.to_string().as_str()));
         if let Self::Tracked(manager) = self
@@ -106,15 +119,24 @@ impl Ownership {
             return;
         }
         let owners = match self {
-            Self::Tracked(_) if is_same && keeps => None,
+            Self::Tracked(_) if is_same && keeps && !has_second => None,
             Self::Tracked(manager) => manager.update(kind, old, new, requested),
             Self::Known(owners) | Self::Admitted(Admitted { owners, .. }) => Some(owners.clone()),
             Self::Kept => None,
         };
         let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };
         // A write that changes only times is no write.
-        let is_noop = is_same && decode(before).is_same_except_times(&owners);
+        let is_noop =
+            is_same && !has_second && decode(before).is_same_except_times(&owners);
         set(new, if is_noop { before.map(str::to_owned) } else { owners.to_json() });
+    }
+}
+
+/// Keeps the times of the owners if the write changes nothing else.
+pub(super) fn keep_times(old: &Fields, new: &mut Fields) {
+    let before = stored(old);
+    if is_same_content(old, new) && decode(before).is_same_except_times(&decode(stored(new))) {
+        set(new, before.map(str::to_owned));
     }
 }
 

@@ -81,6 +81,20 @@ fn keep(old: &Fields, new: &mut Fields, path: &str) {
     }
 }
 
+/// Returns the paths of the lists that an object has, and that are empty.
+pub(super) fn empty_lists(paths: &[&'static str], object: &Fields) -> Vec<&'static str> {
+    let is_empty =
+        |path: &&&str| read_path(object, path).and_then(Value::as_array).is_some_and(Vec::is_empty);
+    paths.iter().filter(is_empty).copied().collect()
+}
+
+/// Sets the members at some paths to one value.
+pub(super) fn set_paths(object: &mut Fields, paths: &[&str], value: &Value) {
+    for path in paths {
+        set_path(object, path, Some(value.clone()));
+    }
+}
+
 /// Sets the member at a path; `None` removes it.
 pub(super) fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
     let Some((first, rest)) = path.split_once('.') else {

@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::owners::{Ownership, take_requested};
+use super::owners::{Ownership, keep_times, take_requested};
 use super::target::Target;
-use super::unwritten::{keep_system_metadata, restore_unwritten, set_path};
+use super::unwritten::{
+    empty_lists, keep_system_metadata, restore_unwritten, set_path, set_paths,
+};
 use super::{bump_generation, finalizers, is_terminating, meta_text, metadata, metadata_mut};
 use crate::fields::{Fields, are_equal, read_path, set_or_remove};
 use crate::go_json::{GoInteger, parse_integer, whole_numbers};
@@ -34,26 +36,28 @@ pub(crate) enum Outcome {
 /// Checks that a PUT with a uid does not create an object, even if the kind allows PUT to create.
 pub(crate) fn check_may_create(
     kind: &Kind,
-    namespace: &str,
-    name: &str,
+    place: (&str, &str),
     new: &Fields,
+    dry_run: bool,
 ) -> Result<()> {
     let uid = meta_text(new, "uid");
-    if uid.is_empty() { Ok(()) } else { Err(another_uid(kind, namespace, name, uid, "")) }
+    if uid.is_empty() {
+        return Ok(());
+    }
+    Err(precondition_failed(kind, place, "UID", (uid, ""), dry_run))
 }
 
-fn another_uid(kind: &Kind, namespace: &str, name: &str, uid: &str, stored: &str) -> Failure {
-    precondition_failed(kind, (namespace, name), "UID", (uid, stored))
-}
-
-/// Returns the error for an object that has another `member` than the client wants.
+/// Returns the error for an object that has another `member` than the client wants. As on the real
+/// server, a dry run shows another key.
 pub(crate) fn precondition_failed(
     kind: &Kind,
     (namespace, name): (&str, &str),
     member: &str,
     (wanted, stored): (&str, &str),
+    dry_run: bool,
 ) -> Failure {
     let key = kind.storage_key(namespace, name);
+    let key = if dry_run { key.strip_prefix("/registry").unwrap_or(&key) } else { &key };
     let detail = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
          AdditionalErrorMsg: Precondition failed: {member} in precondition: {wanted}, {member} in \
@@ -63,20 +67,18 @@ pub(crate) fn precondition_failed(
 }
 
 /// Checks the uid of a PUT against the stored object.
-pub(crate) fn check_uid(kind: &Kind, old: &Fields, new: &Fields) -> Result<()> {
+pub(crate) fn check_uid(kind: &Kind, old: &Fields, new: &Fields, dry_run: bool) -> Result<()> {
     let (uid, stored) = (meta_text(new, "uid"), meta_text(old, "uid"));
     if uid.is_empty() || uid == stored {
         return Ok(());
     }
-    Err(another_uid(kind, meta_text(old, "namespace"), meta_text(old, "name"), uid, stored))
+    let place = (meta_text(old, "namespace"), meta_text(old, "name"));
+    Err(precondition_failed(kind, place, "UID", (uid, stored), dry_run))
 }
 
-/// Checks the resourceVersion and uid of a PUT or PATCH against the stored object.
-pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields, is_put: bool) -> Result<()> {
+/// Checks the resourceVersion of a PUT or PATCH against the stored object.
+pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields) -> Result<()> {
     let name = meta_text(old, "name");
-    if is_put {
-        check_uid(kind, old, new)?;
-    }
     let version = match meta_text(new, "resourceVersion") {
         "" => 0,
         text => parse_integer::<u64>(text, GoInteger::Uint).map_err(Failure::internal)?,
@@ -144,7 +146,10 @@ pub(crate) fn prepare(
     if !causes.is_empty() {
         return Err(Failure::invalid(kind, meta_text(old, "name"), &causes));
     }
-    if is_unchanged {
+    if let Some(definition) = served.definition.as_ref().filter(|_| owners.is_known()) {
+        definition.forget_nulls(&mut new);
+    }
+    if is_unchanged || (owners.is_known() && are_equal(&new, old)) {
         return Ok((Outcome::Unchanged, Vec::new()));
     }
     let is_finished = is_finished(kind, old, &new);
@@ -159,7 +164,9 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
         new.values_mut().for_each(whole_numbers);
     }
     let requested = take_requested(&mut new);
-    let cleared = cleared(kind, &new);
+    let cleared = empty_lists(kind.clearable, &new);
+    let is_object = target == Target::Object;
+    let emptied = if is_object { empty_lists(kind.null_if_empty, &new) } else { Vec::new() };
     // Derived members follow from the client's values, even from those that are not kept.
     (kind.derive)(&mut new);
     // A subresource that writes a part gives its client all members that it sends.
@@ -173,6 +180,7 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
         (kind.record_time)(&mut new, old, now);
     }
     take_type(old, &mut new);
+    set_paths(&mut new, &emptied, &json!([]));
     // As on the real server, a client that omits a member gives it up even if the member stays.
     match sent {
         Some(sent) => {
@@ -180,6 +188,10 @@ fn completed(kind: &Kind, served: &Kind, change: Change<'_>) -> Fields {
             set_or_remove(metadata_mut(&mut new), "managedFields", after);
         }
         None => owners.of_changed(served, old, &mut new, requested.as_ref()),
+    }
+    set_paths(&mut new, &emptied, &Value::Null);
+    if !emptied.is_empty() {
+        keep_times(old, &mut new);
     }
     (kind.inherits)(&mut new, old);
     for path in cleared {
@@ -201,13 +213,6 @@ fn take_type(old: &Fields, new: &mut Fields) {
 pub(crate) fn owners(kind: &Kind, served: &Kind, change: Change<'_>) -> Option<Value> {
     let mut new = completed(kind, served, change);
     metadata_mut(&mut new).remove("managedFields")
-}
-
-/// Returns the paths of the lists that a client clears: it sends them, and they are empty.
-fn cleared(kind: &Kind, new: &Fields) -> Vec<&'static str> {
-    let is_empty =
-        |path: &&&str| read_path(new, path).and_then(Value::as_array).is_some_and(Vec::is_empty);
-    kind.clearable.iter().filter(is_empty).copied().collect()
 }
 
 /// Returns whether managers may write the object in several versions of a definition. As on the

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::conversion::Converter;
 use super::removal::remove;
-use super::server_objects;
+use super::server_objects::{self, SERVER};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::field_manager::FieldManager;
 use crate::admission::meta_text;
@@ -56,7 +56,7 @@ pub(super) fn reserve<'a>(
     let kind = core.kinds().ip_addresses();
     for address in after.difference(&before) {
         let service = new.map(|service| address_of(address, service)).unwrap_or_default();
-        if server_objects::store(core, &kind, &service) {
+        if server_objects::store(core, &kind, &service, SERVER) {
             reserved.made.push(address.clone());
         }
     }

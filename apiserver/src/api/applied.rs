@@ -14,7 +14,7 @@ use crate::admission::field_manager::FieldManager;
 use crate::admission::owners::{Ownership, object_text, type_text};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
-use crate::admission::{meta_text, metadata_mut};
+use crate::admission::meta_text;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::go_json::{kind_of, whole_numbers};
@@ -46,7 +46,8 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
     let converter = Converter::of(call);
     loop {
         let Some(stored) = core.get(served.resource, &key) else {
-            if target != Target::Object {
+            let of_status = target == Target::Status && served.kind.create_on_update;
+            if target != Target::Object && !of_status {
                 return Err(Failure::not_found(&served.kind, name));
             }
             match create(core, call, name, &apply)? {
@@ -63,7 +64,7 @@ pub(super) fn apply(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         apply.set_defaults(&mut new);
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
-        update::check_version(&served.kind, &old, &new, false)?;
+        update::check_version(&served.kind, &old, &new)?;
         (served.home.record_time)(&mut new, &old, &apply.manager.now);
         let owners = &Ownership::Known(owners);
         let change =
@@ -93,8 +94,6 @@ fn create(core: &Core, call: &ApiCall, name: &str, apply: &Apply<'_>) -> Result<
     admit(core, call, &mut object)?;
     let dry_run = apply.options.write.dry_run;
     let owners = mutate(core, call, &mut object, (Ownership::Known(owners), dry_run))?;
-    // The storage sets the version, and does not look at a stated one.
-    metadata_mut(&mut object).remove("resourceVersion");
     let new = New { owners, dry_run, name: name.to_owned(), is_upsert: true };
     create_object(core, call, &object, &new)
 }

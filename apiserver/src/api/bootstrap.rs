@@ -7,17 +7,17 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::kept_objects::load;
-use super::server_objects::{store, try_store};
-use super::{addresses, definitions};
+use super::server_objects::{SERVER, store, try_store};
+use super::{addresses, definitions, flow_schemas};
 use crate::access::RBAC_GROUP;
 use crate::core::Core;
-use crate::kinds::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, Served};
+use crate::kinds::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, BUILT_IN_SETTINGS, Kinds, Served};
 use crate::state::{Contents, State};
 use crate::storage::ResourceId;
 
-/// The time from the deletion of a built-in namespace until the server creates it again: the
-/// period at which the real server looks for it.
-const NAMESPACE_PERIOD: Duration = Duration::from_secs(60);
+/// The time from the deletion of a built-in namespace, or of an object of flow control, until the
+/// server creates it again: the period at which the real server looks for it.
+const LONG_PERIOD: Duration = Duration::from_secs(60);
 
 /// The same time for the other built-in objects.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -26,13 +26,21 @@ const PERIOD: Duration = Duration::from_secs(10);
 struct BuiltIn {
     served: Served,
     object: Value,
+    /// The name under which the server writes it.
+    manager: &'static str,
 }
+
+/// The group of flow schemas and priority levels.
+const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
+
+/// The name under which flow control creates them.
+const FLOW_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
 
 /// Stores the objects that every server has, as far as they are missing.
 pub(crate) fn populate(core: &Core) {
     let built_in = built_in(core);
-    for BuiltIn { served, object } in &built_in {
-        store(core, served, object);
+    for BuiltIn { served, object, manager } in &built_in {
+        store(core, served, object, manager);
     }
     let kept = built_in.iter().filter(|built_in| built_in.is_recreated());
     core.keep(kept.map(|built_in| (built_in.served.resource, built_in.key())).collect());
@@ -43,32 +51,40 @@ pub(crate) fn populate(core: &Core) {
             let served = core.kinds().find(RBAC_GROUP, "v1", plural);
             let served = served.expect("the table has the kind");
             for object in objects {
-                store(core, &served, object);
+                store(core, &served, object, SERVER);
             }
         }
     }
+    report(core, &built_in);
+}
+
+/// Sets the conditions that the real server's controllers set.
+fn report(core: &Core, built_in: &[BuiltIn]) {
     addresses::repair(core);
     addresses::report_range(core);
+    for one in built_in.iter().filter(|one| one.served.home.plural == "flowschemas") {
+        flow_schemas::report_found(core, &one.served, &one.key());
+    }
 }
 
 /// Creates deleted objects of the resource again, after a while, as the real server's controllers
 /// do.
 pub(crate) async fn recreate(core: Arc<Core>, resource: ResourceId) {
-    let is_namespace = core.kinds().namespaces().resource == resource;
+    let built_in: Vec<_> =
+        built_in(&core).into_iter().filter(|one| one.served.resource == resource).collect();
+    let is_slow = built_in.iter().any(BuiltIn::is_slow);
     tokio::select! {
         biased;
         () = core.stopped.cancelled() => return,
-        () = tokio::time::sleep(if is_namespace { NAMESPACE_PERIOD } else { PERIOD }) => {}
+        () = tokio::time::sleep(if is_slow { LONG_PERIOD } else { PERIOD }) => {}
     }
-    let built_in = built_in(&core).into_iter().filter(BuiltIn::is_recreated);
-    for BuiltIn { served, object } in built_in.filter(|one| one.served.resource == resource) {
-        if let Err(failure) = try_store(&core, &served, &object) {
+    for BuiltIn { served, object, manager } in built_in.iter().filter(|one| one.is_recreated()) {
+        if let Err(failure) = try_store(&core, served, object, manager) {
             let (kind, error) = (&served.kind.kind, &failure.message);
             tracing::warn!(%kind, %error, "cannot create a deleted object of the server again");
         }
     }
-    addresses::repair(&core);
-    addresses::report_range(&core);
+    report(&core, &built_in);
 }
 
 fn built_in(core: &Core) -> Vec<BuiltIn> {
@@ -77,12 +93,33 @@ fn built_in(core: &Core) -> Vec<BuiltIn> {
     let namespaces = namespaces.map(|name| BuiltIn {
         served: kinds.namespaces(),
         object: json!({"metadata": {"name": name}}),
+        manager: SERVER,
     });
     let others = BUILT_IN_OBJECTS.iter().map(|(group, plural, object)| BuiltIn {
         served: kinds.find(group, "v1", plural).expect("the table has the kind"),
         object: serde_json::from_str(object).expect("the text is JSON"),
+        manager: SERVER,
     });
-    namespaces.into_iter().chain(others).collect()
+    let mut built_in: Vec<BuiltIn> = namespaces.into_iter().chain(others).collect();
+    if core.access.authenticates() {
+        built_in.extend(settings(&kinds));
+    }
+    built_in
+}
+
+/// Returns the registrations of the groups, the flow schemas and the priority levels.
+fn settings(kinds: &Kinds) -> Vec<BuiltIn> {
+    let settings: BTreeMap<String, Vec<Value>> =
+        serde_json::from_str(BUILT_IN_SETTINGS).expect("the text is JSON");
+    let of_resource = |(plural, objects): (String, Vec<Value>)| {
+        let (group, manager) = match plural.as_str() {
+            "apiservices" => ("apiregistration.k8s.io", SERVER),
+            _ => (FLOW_CONTROL, FLOW_MANAGER),
+        };
+        let served = kinds.find(group, "v1", &plural).expect("the table has the kind");
+        objects.into_iter().map(move |object| BuiltIn { served: served.clone(), object, manager })
+    };
+    settings.into_iter().flat_map(of_resource).collect()
 }
 
 /// Loads the objects of a state file, and appends all later writes to it.
@@ -121,9 +158,13 @@ pub(crate) fn resume(core: &Core, state: State) {
 
 impl BuiltIn {
     /// Returns whether the server creates the object again if it is deleted. It does not for the
-    /// system's priority classes.
+    /// system's priority classes and the registrations of its groups.
     fn is_recreated(&self) -> bool {
-        self.served.home.plural != "priorityclasses"
+        !matches!(&*self.served.home.plural, "priorityclasses" | "apiservices")
+    }
+
+    fn is_slow(&self) -> bool {
+        self.served.home.group == FLOW_CONTROL || self.served.home.plural == "namespaces"
     }
 
     fn key(&self) -> String {

@@ -60,7 +60,7 @@ pub(super) fn check_namespace(core: &Core, call: &ApiCall, object: &Fields) -> R
     {
         let missing = json!({"metadata": {"name": namespace}});
         let name = meta_text(object, "name");
-        server_objects::try_store(core, &namespaces, &missing)
+        server_objects::try_store(core, &namespaces, &missing, server_objects::SERVER)
             .map_err(|failure| Failure::forbidden(kind, name, &failure.message))?;
     }
     match core.get(namespaces.resource, namespace) {

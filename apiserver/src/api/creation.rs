@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::addresses::Reserved;
 use super::conversion::Converter;
+use super::managers::target_of;
 use super::quota::{self, Charged};
 use super::renderer::Renderer;
 use super::warnings::warnings_of;
@@ -16,6 +17,7 @@ use super::{
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
+use crate::admission::target::Target;
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Allocations, Allocator, Served};
@@ -58,6 +60,9 @@ pub(super) fn create_object(
 ) -> Result<Option<Reply>> {
     let served = &call.target.served;
     let (renderer, form) = Renderer::of_write(core, call);
+    if new.is_upsert {
+        create::check_version(object)?;
+    }
     check_definition(core, served, object)?;
     escalation::check(core, call, object, None)?;
     let converter = Converter::of(call);
@@ -66,14 +71,16 @@ pub(super) fn create_object(
     let mut name = String::new();
     for attempt in 0..NAME_ATTEMPTS {
         // Held until the object is stored: no other write allocates in between.
-        let allocations = core.allocations(served);
+        let allocations = if creation.is_whole() { core.allocations(served) } else { None };
         let prepared = creation.prepare(attempt, allocations.as_deref())?;
         meta_text(&prepared, "name").clone_into(&mut name);
         // Admission comes before the name is known to be free, and once.
         if attempt == 0 {
             // A charge counts, so the webhook's answers come before it.
             creation.converter.foresee(&prepared)?;
-            quota::charge(core, &Charged::creation(served, &prepared, new.dry_run))?;
+            if creation.is_whole() {
+                quota::charge(core, &Charged::creation(served, &prepared, new.dry_run))?;
+            }
         }
         if let Some(body) = creation.store(&name, prepared)? {
             return form.map(|()| Some(Reply::Json { code: 201, body }));
@@ -103,6 +110,12 @@ impl New {
 // === impl Creation ===
 
 impl Creation<'_> {
+    /// Returns false if the client writes the status alone: such a create allocates nothing, and no
+    /// quota counts it.
+    fn is_whole(&self) -> bool {
+        target_of(self.call) == Target::Object
+    }
+
     /// Returns the complete object, which has passed the admission that looks at it.
     fn prepare(&self, attempt: usize, allocations: Option<&Allocations>) -> Result<Fields> {
         let Self { core, call, object, new, .. } = *self;
@@ -141,7 +154,7 @@ impl Creation<'_> {
         // that is refused for it makes no object of an address.
         let must_look = *dry_run || served.home.allocate.is_some();
         let is_free = !must_look || core.get(served.resource, &key).is_none();
-        let is_reserved = is_free && !dry_run;
+        let is_reserved = is_free && !dry_run && self.is_whole();
         let reserved = is_reserved.then(|| addresses::reserve(core, served, None, Some(&prepared)));
         let encoded = if *dry_run {
             converter.encode(prepared)?

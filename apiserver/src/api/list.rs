@@ -48,7 +48,7 @@ struct Page {
 }
 
 pub(super) async fn list(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {
-    let request = Request::parse(call, ListOptions::of(call)?)?;
+    let request = Request::parse(call, ListOptions::of(call)?, false)?;
     if request.from_cache {
         core.check_ready()?;
     }
@@ -71,7 +71,8 @@ pub(super) async fn select(
     call: &ApiCall,
     options: ListOptions,
 ) -> Result<(Value, Vec<Arc<Stored>>)> {
-    let request = Request::parse(call, options)?;
+    // The real server reads the objects to delete in pages.
+    let request = Request::parse(call, options, true)?;
     request.wait_for_revision(core, call).await?;
     let (revision, objects) = request.state(core, call)?;
     let page = request.shown_page(core, call, (revision, &objects)).await?;
@@ -81,10 +82,12 @@ pub(super) async fn select(
 // === impl Request ===
 
 impl Request {
-    fn parse(call: &ApiCall, options: ListOptions) -> Result<Self> {
+    fn parse(call: &ApiCall, options: ListOptions, is_paged: bool) -> Result<Self> {
         let params = &call.params;
         let kind = &call.target.served.kind;
         let ListOptions { selector, mut limit, .. } = options;
+        // A negative limit is none, and no size of pages either.
+        let is_paged = is_paged && params.number("limit")?.unwrap_or_default() == 0;
         let version = params.get("resourceVersion");
         let start = match params.get("continue") {
             "" => None,
@@ -109,7 +112,7 @@ impl Request {
                 State::Newest
             }
             (None, Some(revision), "Exact") => State::Exactly(revision),
-            (None, Some(revision), "") if limit > 0 => State::Exactly(revision),
+            (None, Some(revision), "") if limit > 0 || is_paged => State::Exactly(revision),
             (None, Some(revision), _) => State::NotOlderThan(revision),
         };
         let from_cache = start.is_none() && !version.is_empty() && kind.cached;

@@ -161,7 +161,7 @@ impl Patch<'_> {
             let name = meta_text(&object, "name");
             return Err(Failure::invalid_as(&kind.group, &kind.kind, name, &[cause]));
         }
-        check_custom_type(kind, &object, stated("kind"), stated("apiVersion"))?;
+        check_custom_type(kind, &object, stated("apiVersion"))?;
         let mut problems = unknown_metadata(&object);
         if !problems.is_empty() {
             normalize_type(Types::all().metadata(), metadata_mut(&mut object));

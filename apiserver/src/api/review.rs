@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::bearer::{Bearer, bearer_of};
 use super::managers::field_manager;
 use super::renderer::Renderer;
+use super::review_selectors;
 use super::roles::{self, Decision};
 use crate::access::{Attributes, PolicyRule, User};
 use crate::admission::{meta_text, metadata_mut};
@@ -42,7 +43,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
         Review::Access => subject_access(core, call, &object)?,
         Review::OwnAccess => {
             let request = requested(call, &object, Vec::new())?;
-            decision_status(&roles::decide(core, &call.user, &request))
+            decision_status(&roles::decide(core, &call.user, &request), &object)
         }
         Review::OwnRules => own_rules(core, call, &object)?,
     };
@@ -121,13 +122,18 @@ fn subject_access(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value>
         causes.push(Cause::invalid("spec.user", &json!(""), detail));
     }
     let request = requested(call, object, causes)?;
-    Ok(decision_status(&roles::decide(core, &user, &request)))
+    Ok(decision_status(&roles::decide(core, &user, &request), object))
 }
 
-fn decision_status(decision: &Decision) -> Value {
+/// Returns the status of the review `object`.
+fn decision_status(decision: &Decision, object: &Fields) -> Value {
     let mut status = json!({"allowed": decision.allowed});
     if !decision.reason.is_empty() {
         status["reason"] = json!(decision.reason);
+    }
+    let attributes = spec(object).get("resourceAttributes");
+    if let Some(error) = attributes.and_then(review_selectors::evaluation_error) {
+        status["evaluationError"] = json!(error);
     }
     status
 }

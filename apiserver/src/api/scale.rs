@@ -13,7 +13,7 @@ use super::patched::{self, Patch, check_identity};
 use super::renderer::Renderer;
 use super::{applied, read, shown, webhooks};
 use crate::admission::field_manager::{FieldManager, Scaled};
-use crate::admission::owners::{Ownership, type_text};
+use crate::admission::owners::{Ownership, object_text, type_text};
 use crate::admission::target::Target;
 use crate::admission::update::{self, Change};
 use crate::admission::{meta_text, metadata_mut};
@@ -53,7 +53,9 @@ pub(super) async fn serve(
     let Some(scale) = &call.target.served.kind.scale else {
         return Err(Failure::not_found(&call.target.served.kind, name));
     };
-    let (renderer, form) = Renderer::of_unstored(core, call, "*autoscaling.Scale");
+    let kind = &call.target.served.kind;
+    let of = if kind.custom { "*v1.Scale" } else { "*autoscaling.Scale" };
+    let (renderer, form) = Renderer::of_unstored(core, call, of);
     let answered = match *method {
         Method::GET => get(core, call, (scale, name), &renderer).await,
         Method::PATCH if call.content_type() == media::APPLY => {
@@ -64,7 +66,7 @@ pub(super) async fn serve(
             let write = || write(core, call, (scale, name), &renderer);
             webhooks::replay(core, (&call.conversation, &call.params), write).await
         }
-        _ => Err(Failure::method_unknown()),
+        _ => Err(Failure::method_not_allowed(kind, super::verb(method, true))),
     };
     // The real server looks at the form of the reply once it has the scale.
     let reply = answered?;
@@ -137,7 +139,7 @@ fn write(
         let scaled = Scaled { kind: &served.kind, object: &old, live: &live };
         let requested = match &body {
             Body::Scale(requested) => {
-                update::check_uid(&served.kind, &old, requested)?;
+                update::check_uid(&served.kind, &old, requested, dry_run)?;
                 check_readable(call, scale, &old)?;
                 requested.clone()
             }
@@ -213,7 +215,7 @@ fn apply(
             .apply_scale(&scaled, &config, options.force)
             .map_err(|error| applied::failure(&error, Some(&live), &config))?;
         if kind.definition.is_some() && applied.object.is_some() {
-            return Err(no_conversion(name));
+            return Err(no_conversion(&config));
         }
         if let (Some(known), Some(new)) = (known(), &mut applied.object) {
             wrap_integers(known, new);
@@ -270,8 +272,8 @@ fn replaced(call: &ApiCall, name: &str, validation: Validation) -> Result<Fields
 
 /// Returns the error of the real server for an apply that changes the scale of a custom resource:
 /// it cannot convert the scale.
-fn no_conversion(name: &str) -> Failure {
-    let of = format!("/{name}; {API_VERSION}, Kind={KIND}");
+fn no_conversion(config: &Fields) -> Failure {
+    let of = object_text(config);
     Failure::internal(format!(
         "failed to convert new object ({of}) to proper version: request to convert CR to an \
          invalid group/version: {API_VERSION}"
@@ -318,7 +320,7 @@ fn check(call: &ApiCall, old: &Fields, requested: &Fields, name: &str) -> Result
     let versions = versions(requested);
     // A scale without a version writes the object at any.
     if !meta_text(&versions, "resourceVersion").is_empty() {
-        update::check_version(kind, old, &versions, false)?;
+        update::check_version(kind, old, &versions)?;
     }
     Ok(())
 }

@@ -16,17 +16,25 @@ use crate::kinds::{Allocator, Served};
 use crate::metrics::{Finished, RequestLabels};
 use crate::status::Result;
 
-/// Stores an object of the server itself. Returns false if there is one of its name.
-pub(super) fn store(core: &Core, served: &Served, object: &Value) -> bool {
-    try_store(core, served, object).expect("the object is valid")
+/// The name under which the server itself writes.
+pub(super) const SERVER: &str = "kube-apiserver";
+
+/// Stores an object of the server itself, as `manager`. Returns false if there is one of its name.
+pub(super) fn store(core: &Core, served: &Served, object: &Value, manager: &str) -> bool {
+    try_store(core, served, object, manager).expect("the object is valid")
 }
 
-/// Stores an object of the server itself. Returns false if there is one of its name.
+/// Stores an object of the server itself, as `manager`. Returns false if there is one of its name.
 ///
 /// # Errors
 ///
 /// Fails if the object is invalid, or needs an address that another one has.
-pub(super) fn try_store(core: &Core, served: &Served, object: &Value) -> Result<bool> {
+pub(super) fn try_store(
+    core: &Core,
+    served: &Served,
+    object: &Value,
+    manager: &str,
+) -> Result<bool> {
     let object = object.as_object().cloned().unwrap_or_default();
     let namespace = meta_text(&object, "namespace").to_owned();
     let key = served.home.key(&namespace, meta_text(&object, "name"));
@@ -35,7 +43,7 @@ pub(super) fn try_store(core: &Core, served: &Served, object: &Value) -> Result<
     }
     let now = core.clock.now();
     let owners = Ownership::Tracked(FieldManager {
-        name: "kube-apiserver".to_owned(),
+        name: manager.to_owned(),
         subresource: String::new(),
         target: Target::Object,
         now: rfc3339(now),

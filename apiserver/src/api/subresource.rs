@@ -93,7 +93,7 @@ impl ActionChange<'_> {
                 return Err(self.of_unknown(body));
             };
             let old = core.fields(served, &stored);
-            let new = self.changed(&old, body)?;
+            let new = self.changed(&old, body, dry_run)?;
             let (target, owners) = (Target::AllMembers, &Ownership::Kept);
             let change = Change { old: &old, new, target, owners };
             let replacement = Replacement { change, dry_run, call };
@@ -113,12 +113,12 @@ impl ActionChange<'_> {
     }
 
     /// Returns the changed object.
-    fn changed(&self, old: &Fields, body: &Fields) -> Result<Fields> {
+    fn changed(&self, old: &Fields, body: &Fields, dry_run: bool) -> Result<Fields> {
         let kind = &self.call.target.served.kind;
         let mut new = old.clone();
         let changed = (self.apply)(&mut new, body, &rfc3339(self.core.clock.now()));
         if !matches!(changed, Err(ActionError::Invalid(_))) {
-            check_preconditions(kind, body, old)?;
+            check_preconditions(kind, body, old, dry_run)?;
         }
         changed.map_err(|error| match error {
             ActionError::Invalid(detail) => Failure::internal(detail),
@@ -150,7 +150,7 @@ fn delete_options(eviction: &Fields, dry_run: &[&str]) -> Result<DeleteOptions> 
 }
 
 /// Fails if the body of an action names another uid or version than that of the object.
-fn check_preconditions(kind: &Kind, body: &Fields, old: &Fields) -> Result<()> {
+fn check_preconditions(kind: &Kind, body: &Fields, old: &Fields, dry_run: bool) -> Result<()> {
     let names = [("UID", "uid"), ("ResourceVersion", "resourceVersion")];
     names.into_iter().try_for_each(|(shown, name)| {
         let (wanted, stored) = (meta_text(body, name), meta_text(old, name));
@@ -158,7 +158,7 @@ fn check_preconditions(kind: &Kind, body: &Fields, old: &Fields) -> Result<()> {
             return Ok(());
         }
         let place = (meta_text(old, "namespace"), meta_text(old, "name"));
-        Err(precondition_failed(kind, place, shown, (wanted, stored)))
+        Err(precondition_failed(kind, place, shown, (wanted, stored), dry_run))
     })
 }
 

@@ -20,6 +20,7 @@ use crate::fields::Fields;
 use crate::media;
 use crate::reply::Reply;
 use crate::request::ApiCall;
+use crate::request::decode::check_custom_kind;
 use crate::status::{Failure, Result};
 
 pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
@@ -36,7 +37,9 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         let mut body = call.object(&core.kinds(), options.validation)?;
         call.warnings.extend(metadata::drop_repeated_owners(&mut body, ""));
         let Some(stored) = core.get(served.resource, &key) else {
-            if !served.kind.create_on_update || target != Target::Object {
+            // A write to a status creates the object, too.
+            let may_create = matches!(target, Target::Object | Target::Status);
+            if !served.kind.create_on_update || !may_create {
                 return Err(Failure::not_found(&served.kind, name));
             }
             match create(core, call, (name, dry_run), body)? {
@@ -45,7 +48,9 @@ pub(super) fn update(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
             }
         };
         let old = converter.fields(core, &stored)?;
-        update::check_version(&served.kind, &old, &body, true)?;
+        update::check_uid(&served.kind, &old, &body, dry_run)?;
+        update::check_version(&served.kind, &old, &body)?;
+        check_custom_kind(&served.kind, &body)?;
         let change = Change { old: &old, new: body, target, owners };
         let change = Replacement { change, dry_run, call };
         if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {
@@ -63,7 +68,8 @@ fn create(
     mut object: Fields,
 ) -> Result<Option<Reply>> {
     check_namespace(core, call, &object)?;
-    update::check_may_create(&call.target.served.kind, call.namespace(), name, &object)?;
+    let place = (call.namespace(), name);
+    update::check_may_create(&call.target.served.kind, place, &object, dry_run)?;
     let owners = Ownership::Tracked(field_manager(core, call));
     let owners = mutate(core, call, &mut object, (owners, dry_run))?;
     let new = New { owners, dry_run, name: name.to_owned(), is_upsert: true };
@@ -102,7 +108,7 @@ pub(super) fn patch(core: &Core, call: &ApiCall, name: &str) -> Result<Reply> {
         call.warnings.extend(metadata::drop_repeated_owners(&mut new, when));
         served.kind.rename_for_storage(&mut new);
         check_identity(&old, &new, name)?;
-        update::check_version(&served.kind, &old, &new, false)?;
+        update::check_version(&served.kind, &old, &new)?;
         let change =
             Replacement { change: Change { old: &old, new, target, owners }, dry_run, call };
         if let Some(answer) = commit(core, &renderer, &key, &stored, change)? {

@@ -228,6 +228,12 @@ impl Definition {
         verdict.warnings.iter().map(ToString::to_string).collect()
     }
 
+    /// Removes the nulls of an applied object that the real server does not read back from its
+    /// storage: those of members that are not nullable. An object with others is invalid.
+    pub(crate) fn forget_nulls(&self, object: &mut Fields) {
+        with_value(object, |value| self.schema.prune_nulls(value));
+    }
+
     /// Returns the paths and the metadata of the objects inside of an object.
     pub(crate) fn embedded_metadata(&self, object: &Fields) -> Vec<(String, Fields)> {
         embedded::metadata(&self.schema, object)

@@ -49,6 +49,7 @@ pub(super) const PLAIN: Kind = Kind {
     prepare: |_| {},
     inherits: |_, _| {},
     clearable: &[],
+    null_if_empty: &[],
     allocate: None,
     validate: |_, _, _| {},
     permits: |_, _| {},
@@ -171,6 +172,9 @@ pub(crate) const BUILT_IN_OBJECTS: &[(&str, &str, &str)] = &[
 
 /// The roles and bindings of a server that checks permissions.
 pub(crate) const BUILT_IN_ROLES: &str = include_str!("table/roles.json");
+
+/// The registrations of groups, the flow schemas and the priority levels of a server with users.
+pub(crate) const BUILT_IN_SETTINGS: &str = include_str!("table/settings.json");
 
 pub(crate) fn built_in() -> Vec<Kind> {
     [

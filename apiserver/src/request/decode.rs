@@ -5,6 +5,7 @@ mod place;
 mod stated_type;
 mod wanted;
 
+use http::Method;
 use serde_json::{Value, json};
 
 use super::ApiCall;
@@ -23,7 +24,9 @@ use stated_type::{check_type, unconvertible};
 
 pub(crate) use body::stated_type_error;
 pub(crate) use place::check_same_namespace;
-pub(crate) use stated_type::{check_custom_type, not_registered, other_type};
+pub(crate) use stated_type::{
+    check_custom_kind, check_custom_type, not_registered, other_type,
+};
 pub(crate) use wanted::Wanted;
 
 // === impl ApiCall ===
@@ -41,6 +44,10 @@ impl ApiCall {
         self.check_stated(kind, &object)?;
         let wrong = |known: &Type, object: &_| self.wrong_member(known, object, &problems);
         check_type(kinds, (kind, &wanted), &object, &|other, _| self.wrong_as(other))?;
+        if self.method != Method::PUT {
+            // An update is checked once its object is found.
+            check_custom_kind(kind, &object)?;
+        }
         check_metadata((kind, &wanted), &object, &wrong)?;
         let removed = prune(kind, &mut object).map_err(|detail| wanted.invalid(&detail))?;
         if kind.custom {
@@ -62,7 +69,7 @@ impl ApiCall {
         let is_other_kind = !kind.is_empty() && kind != wanted.kind;
         let said = if version.is_empty() { wanted.api_version } else { version };
         if is_other_kind || !(version.is_empty() || wanted.has_version(version)) {
-            let detail = unconvertible(wanted, kind, version);
+            let detail = unconvertible(wanted, kind, said);
             return Err(wanted.invalid_as(kind, said, &detail));
         }
         let wanted = &Wanted { api_version: said, ..*wanted };
@@ -112,7 +119,8 @@ impl ApiCall {
     /// Checks that a custom object states its type: the real server fills it in for built-in kinds
     /// alone.
     fn check_stated(&self, kind: &Kind, object: &Fields) -> Result<()> {
-        let is_stated = |name: &str| object.get(name).is_some_and(|value| *value != json!(""));
+        let is_stated =
+            |name: &str| object.get(name).is_some_and(|it| *it != json!("") && !it.is_null());
         if kind.definition.is_none() || is_stated("kind") {
             return Ok(());
         }
@@ -179,7 +187,7 @@ fn no_options(said: &str, version: &str) -> String {
     if said == "Status" {
         return format!("converting (v1.{said}) to (v1.{OPTIONS}): unknown conversion");
     }
-    not_registered(said, version)
+    not_registered(said, if version.is_empty() { "meta.k8s.io/v1" } else { version })
 }
 
 /// Checks the type of each member: all members of a built-in kind, and the metadata of a custom

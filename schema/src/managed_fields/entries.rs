@@ -98,6 +98,7 @@ fn decode_entry(
             Operation::Update => api_version.clone(),
         },
         subresource: text("subresource").to_owned(),
+        is_second: false,
     };
     let fields = match entry.get("fieldsV1") {
         None | Some(Value::Null) => FieldSet::new(),

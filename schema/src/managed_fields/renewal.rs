@@ -24,6 +24,16 @@ struct Changed {
     not_own: FieldSet,
 }
 
+// === impl ManagedFields ===
+
+impl ManagedFields {
+    /// Returns whether a manager has a second entry in a JSON text that [`to_json`](Self::to_json)
+    /// has returned: a write to the scale has added it, and the next write drops it.
+    pub fn has_second(text: &str) -> bool {
+        split(text).is_some_and(|entries| has_second(&entries))
+    }
+}
+
 // === impl FieldWriter ===
 
 impl FieldWriter<'_> {
@@ -59,6 +69,9 @@ impl FieldWriter<'_> {
     /// `owners` is what [`ManagedFields::to_json`] has returned.
     pub(super) fn renew(&self, owners: &str, compared: Comparison) -> Option<String> {
         let mut entries = split(owners)?;
+        if has_second(&entries) {
+            return None;
+        }
         let manager = Manager::updater(self.manager, self.api_version, self.subresource);
         let own = entries.iter().position(|entry| entry.is_of(&manager));
         let changed = Changed::of(compared, self.reset);
@@ -135,16 +148,30 @@ impl<'e> Entry<'e, &'e str> {
 
 impl<F> Entry<'_, F> {
     fn is_of(&self, manager: &Manager) -> bool {
-        let Manager { name, operation, api_version, subresource } = manager;
+        let Manager { name, operation, api_version, subresource, is_second: _ } = manager;
         self.manager == name
             && self.operation == operation.as_str()
             && self.api_version == api_version
             && self.subresource == subresource
     }
 
+    fn is_same(&self, other: &Self) -> bool {
+        let ([operation, _, rest @ ..], [other, _, others @ ..]) =
+            (self.sort_key(), other.sort_key());
+        operation == other && rest == others
+    }
+
     fn is_updater(&self) -> bool {
         self.operation == Operation::Update.as_str()
     }
+}
+
+/// Returns whether a manager has a second entry, from a write to the scale. It has no time.
+fn has_second<F>(entries: &[Entry<'_, F>]) -> bool {
+    let is_second = |entry: &Entry<'_, F>| {
+        entry.time.is_empty() && entries.iter().filter(|other| entry.is_same(other)).count() > 1
+    };
+    entries.iter().any(is_second)
 }
 
 // === impl Changed ===

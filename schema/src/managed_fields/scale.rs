@@ -48,7 +48,8 @@ impl ManagedFields {
 
     /// Returns the owners of an object after a write to its scale in a version. Who lost the
     /// replicas of the scale loses those of the object. An owner by the scale has no time, as
-    /// upstream. `replicas` is as in [`of_scale`](Self::of_scale).
+    /// upstream, and an entry of its own even if the same manager owns other fields: the next
+    /// write to the object drops it. `replicas` is as in [`of_scale`](Self::of_scale).
     #[must_use]
     pub fn with_scale(
         &self,
@@ -62,10 +63,10 @@ impl ManagedFields {
         for (manager, owned) in &self.entries {
             let mut owned = owned.clone();
             let own = replicas(&owned.api_version).filter(|path| owned.fields.contains(path));
-            // A manager that has used another version is one of this version from now on.
-            let is_same = manager.in_version(api_version) == *manager;
+            // An updater of the scale has another version, and so is another manager.
+            let is_same = manager.operation == Operation::Apply;
             if let Some(own) = own
-                && !(is_same && left.entries.remove(&manager.in_version(API_VERSION)).is_some())
+                && !(is_same && left.entries.remove(manager).is_some())
             {
                 let mut lost = FieldSet::new();
                 lost.insert(&own);
@@ -73,14 +74,16 @@ impl ManagedFields {
             }
             merged.entries.insert(manager.clone(), owned);
         }
+        merged.drop_empty();
         let own = replicas(api_version).unwrap_or_default();
         for (manager, owned) in left.entries {
             if owned.fields.contains(&path) {
-                let manager = manager.in_version(api_version);
+                let mut manager = manager.in_version(api_version);
+                manager.is_second = manager.operation == Operation::Update
+                    && merged.entries.contains_key(&manager);
                 merged.entries.insert(manager, Owned::only(&own, api_version, None));
             }
         }
-        merged.drop_empty();
         merged
     }
 }

@@ -45,6 +45,11 @@ impl MetadataRules<'_> {
         causes.extend(
             found.iter().map(|detail| Cause::invalid("metadata.name", &json!(name), detail)),
         );
+        let generation = object.get("metadata").and_then(|metadata| metadata.get("generation"));
+        if let Some(number) = generation.filter(|it| it.as_i64().is_some_and(|it| it < 0)) {
+            let detail = "must be greater than or equal to 0";
+            causes.push(Cause::invalid("metadata.generation", number, detail));
+        }
         check_lists(object, old, causes);
         check_finalizers(object, causes);
         check_managers(self.managers, causes);

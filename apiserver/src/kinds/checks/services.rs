@@ -64,6 +64,10 @@ fn addresses(spec: &Value, ports: &[Value], causes: Causes<'_>) {
     if ports.is_empty() && !is_headless && kind != "ExternalName" {
         causes.push(Cause::required("spec.ports", ""));
     }
+    // A service that is created by a write to its status gets no addresses.
+    if !text(spec, "clusterIP").is_empty() && is_empty(member(spec, "clusterIPs")) {
+        causes.push(Cause::required("spec.clusterIPs", ""));
+    }
     if is_headless && matches!(kind, "LoadBalancer" | "NodePort") {
         let detail = format!("may not be set to 'None' for {kind} services");
         causes.push(Cause::invalid("spec.clusterIPs[0]", &json!("None"), &detail));

@@ -250,6 +250,7 @@ fn limit_range() -> Kind {
                 ("limits[]", Merge(limits::default_request)),
             ],
         }],
+        null_if_empty: &["spec.limits"],
         validate: limits::validate_range,
         ..named("", "LimitRange", "limitranges")
     }

@@ -118,6 +118,7 @@ fn endpoint_slice() -> Kind {
             rules: &[("ports[].name", Json("\"\"")), ("ports[].protocol", Unset("\"TCP\""))],
         }],
         derive: drop_topology,
+        null_if_empty: &["endpoints"],
         warn: network_warnings::endpoint_slice,
         validate: checks::endpoints::endpoint_slice,
         ..named("discovery.k8s.io", "EndpointSlice", "endpointslices")

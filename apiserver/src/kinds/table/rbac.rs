@@ -45,10 +45,16 @@ pub(super) fn rows() -> Vec<Kind> {
             "subjectaccessreviews",
             Review::Access,
         ),
-        Kind { validate: checks::rbac::role, derive: empty_is_null, ..of_group("Role", "roles") },
+        Kind {
+            derive: empty_is_null,
+            null_if_empty: &["rules"],
+            validate: checks::rbac::role,
+            ..of_group("Role", "roles")
+        },
         Kind {
             namespaced: false,
             derive: empty_is_null,
+            null_if_empty: &["rules"],
             validate: checks::rbac::cluster_role,
             ..of_group("ClusterRole", "clusterroles")
         },

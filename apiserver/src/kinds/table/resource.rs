@@ -34,6 +34,7 @@ fn resource_claim() -> Kind {
             Defaults { under: "status.allocation.devices", rules: RESULTS },
         ],
         inherits: claim::drop_deallocated_devices,
+        null_if_empty: &["spec.devices.requests"],
         validate: claim::validate,
         permits: claim::check_permissions,
         ..of_group("ResourceClaim", "resourceclaims")
@@ -43,6 +44,7 @@ fn resource_claim() -> Kind {
 fn resource_claim_template() -> Kind {
     Kind {
         defaults: &[Defaults { under: "spec.spec.devices", rules: REQUESTS }],
+        null_if_empty: &["spec.spec.devices.requests"],
         validate: claim::validate_template,
         ..of_group("ResourceClaimTemplate", "resourceclaimtemplates")
     }

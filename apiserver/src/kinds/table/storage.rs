@@ -55,6 +55,7 @@ fn csi_node() -> Kind {
         unconditional_update: false,
         status: KEEPS_METADATA,
         derive: hide_no_drivers,
+        null_if_empty: &["spec.drivers"],
         validate: checks::csi::node,
         ..of_group("CSINode", "csinodes")
     }

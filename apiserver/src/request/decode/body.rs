@@ -56,6 +56,11 @@ impl ApiCall {
         let types::Decoded { value, problems } = self.read_text(media, wanted)?;
         let value = members(value)
             .map_err(|detail| unreadable(wanted.kind, &parse_error(&detail), &self.body))?;
+        let version = value.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
+        if version.matches('/').nth(1).is_some() {
+            let detail = format!("unexpected GroupVersion string: {version}");
+            return Err(unreadable(wanted.kind, &detail, &self.body));
+        }
         Ok(DecodedBody { value, problems })
     }
 

@@ -52,7 +52,7 @@ pub(super) fn check_type(
     let text = |key: &str| object.get(key).and_then(Value::as_str).unwrap_or("");
     let (said, version) = (text("kind"), text("apiVersion"));
     if kind.custom {
-        return check_custom_type(kind, object, said, version);
+        return check_custom_version(kind, version);
     }
     let Some(detail) = other_type(kinds, kind, object, wrong) else { return Ok(()) };
     let said = if said.is_empty() { wanted.kind } else { said };
@@ -88,12 +88,12 @@ pub(crate) fn other_type(
 }
 
 /// Checks the type that a custom object states.
-pub(crate) fn check_custom_type(
-    kind: &Kind,
-    object: &Fields,
-    said: &str,
-    version: &str,
-) -> Result<()> {
+pub(crate) fn check_custom_type(kind: &Kind, object: &Fields, version: &str) -> Result<()> {
+    check_custom_version(kind, version)?;
+    check_custom_kind(kind, object)
+}
+
+fn check_custom_version(kind: &Kind, version: &str) -> Result<()> {
     let expected = kind.api_version();
     // An object without a kind has been rejected, unless the kind has no definition.
     let may_lack = kind.definition.is_none();
@@ -103,7 +103,13 @@ pub(crate) fn check_custom_type(
              ({expected})"
         )));
     }
-    if said.is_empty() || said == kind.kind {
+    Ok(())
+}
+
+/// Checks the kind that a custom object states. It does nothing for other objects.
+pub(crate) fn check_custom_kind(kind: &Kind, object: &Fields) -> Result<()> {
+    let said = object.get("kind").and_then(Value::as_str).unwrap_or("");
+    if !kind.custom || said.is_empty() || said == kind.kind {
         return Ok(());
     }
     let name = meta_text(object, "name");
