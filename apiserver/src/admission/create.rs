@@ -57,9 +57,7 @@ pub(crate) fn given_version(object: &Fields) -> Option<u64> {
 pub(crate) fn check_version(object: &Fields) -> Result<()> {
     match meta_text(object, "resourceVersion") {
         "" => Ok(()),
-        text => {
-            parse_integer::<u64>(text, GoInteger::Uint).map(drop).map_err(Failure::internal)
-        }
+        text => parse_integer::<u64>(text, GoInteger::Uint).map(drop).map_err(Failure::internal),
     }
 }
 

@@ -269,7 +269,8 @@ impl FieldManager {
 
 impl ConvertVersion for Versions {
     fn convert(&self, object: &Fields, api_version: &str) -> Result<Fields, String> {
-        in_version(object, api_version).ok_or_else(|| format!("no kind is registered for {api_version}"))
+        in_version(object, api_version)
+            .ok_or_else(|| format!("no kind is registered for {api_version}"))
     }
 }
 

@@ -126,8 +126,7 @@ impl Ownership {
         };
         let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };
         // A write that changes only times is no write.
-        let is_noop =
-            is_same && !has_second && decode(before).is_same_except_times(&owners);
+        let is_noop = is_same && !has_second && decode(before).is_same_except_times(&owners);
         set(new, if is_noop { before.map(str::to_owned) } else { owners.to_json() });
     }
 }

@@ -4,9 +4,7 @@ use serde_json::{Value, json};
 
 use super::owners::{Ownership, keep_times, take_requested};
 use super::target::Target;
-use super::unwritten::{
-    empty_lists, keep_system_metadata, restore_unwritten, set_path, set_paths,
-};
+use super::unwritten::{empty_lists, keep_system_metadata, restore_unwritten, set_path, set_paths};
 use super::{bump_generation, finalizers, is_terminating, meta_text, metadata, metadata_mut};
 use crate::fields::{Fields, are_equal, read_path, set_or_remove};
 use crate::go_json::{GoInteger, parse_integer, whole_numbers};

@@ -111,6 +111,8 @@ pub struct Kind {
     pub(crate) guards: Cow<'static, [Guard]>,
     /// Returns the certificate that a write issues.
     pub(crate) issue: fn(&Fields, &Fields) -> Option<Issue>,
+    /// The number by which the rows of a table are sorted; `None` if they are in the list's order.
+    pub(crate) row_rank: Option<fn(&Fields) -> i64>,
     /// Finds the default among the objects of a list, which a table marks.
     pub(crate) find_default: Option<FindDefault>,
     /// The rules of limit ranges, if they apply to the kind.

@@ -64,6 +64,7 @@ pub(super) const PLAIN: Kind = Kind {
     additions: Cow::Borrowed(&[]),
     guards: Cow::Borrowed(&[]),
     issue: |_, _| None,
+    row_rank: None,
     find_default: None,
     limited: None,
     run_as: None,

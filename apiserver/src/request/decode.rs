@@ -24,9 +24,7 @@ use stated_type::{check_type, unconvertible};
 
 pub(crate) use body::stated_type_error;
 pub(crate) use place::check_same_namespace;
-pub(crate) use stated_type::{
-    check_custom_kind, check_custom_type, not_registered, other_type,
-};
+pub(crate) use stated_type::{check_custom_kind, check_custom_type, not_registered, other_type};
 pub(crate) use wanted::Wanted;
 
 // === impl ApiCall ===

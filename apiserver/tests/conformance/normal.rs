@@ -41,6 +41,7 @@ const WITH_OWNERS: &[&str] = &[
     "mixtures",
     "mutations2",
     "namespaces",
+    "ownership",
     "persistentvolumeclaims",
     "podlevel",
     "quotas",
@@ -53,6 +54,7 @@ const WITH_OWNERS: &[&str] = &[
     "serviceaccounts",
     "services",
     "statuses",
+    "statusupserts",
     "upserts",
     "writes",
 ];

@@ -79,8 +79,8 @@ impl ManagedFields {
         for (manager, owned) in left.entries {
             if owned.fields.contains(&path) {
                 let mut manager = manager.in_version(api_version);
-                manager.is_second = manager.operation == Operation::Update
-                    && merged.entries.contains_key(&manager);
+                manager.is_second =
+                    manager.operation == Operation::Update && merged.entries.contains_key(&manager);
                 merged.entries.insert(manager, Owned::only(&own, api_version, None));
             }
         }

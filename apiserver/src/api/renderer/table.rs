@@ -63,8 +63,12 @@ impl Renderer {
         metadata: &Value,
         items: impl Iterator<Item = &'a Arc<Stored>>,
     ) -> Value {
-        let (items, objects): (Vec<&Arc<Stored>>, Vec<Fields>) =
-            items.map(|item| (item, self.served.read(item))).unzip();
+        let mut read: Vec<(&Arc<Stored>, Fields)> =
+            items.map(|item| (item, self.served.read(item))).collect();
+        if let Some(rank) = self.served.kind.row_rank {
+            read.sort_by_key(|(_, object)| rank(object));
+        }
+        let (items, objects): (Vec<_>, Vec<_>) = read.into_iter().unzip();
         let default = self.served.kind.find_default.and_then(|find| find(&objects));
         let rows = items.into_iter().zip(objects);
         let mut rows: Vec<Value> =

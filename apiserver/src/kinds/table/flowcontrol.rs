@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::{KEEPS_METADATA, OF_SPEC, named};
-use crate::fields::Fields;
+use crate::fields::{Fields, read_path};
 use crate::kinds::DefaultValue::Json;
 use crate::kinds::{Defaults, Kind, checks};
 
@@ -23,6 +23,10 @@ fn of_group(kind: &'static str, plural: &'static str) -> Kind {
 
 fn flow_schema() -> Kind {
     Kind {
+        row_rank: Some(|schema| {
+            let precedence = read_path(schema, "spec.matchingPrecedence");
+            precedence.and_then(Value::as_i64).unwrap_or_default()
+        }),
         derive: |schema| replace_zeros(schema, "spec", &[("matchingPrecedence", 1000)]),
         validate: checks::flow_schemas::flow_schema,
         ..of_group("FlowSchema", "flowschemas")
