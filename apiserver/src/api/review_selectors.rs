@@ -9,10 +9,12 @@ use crate::fields::text;
 
 /// Returns the text about selectors that cannot be parsed; `None` if all can.
 pub(super) fn evaluation_error(attributes: &Value) -> Option<String> {
-    let parts: [(&str, fn(&Value) -> Option<&'static str>); 2] =
-        [("fieldSelector", ignored_fields), ("labelSelector", ignored_labels)];
-    let errors = parts.into_iter().filter_map(|(name, ignored)| {
-        let ignored = ignored(attributes.get(name)?)?;
+    let found = [
+        ("fieldSelector", attributes.get("fieldSelector").and_then(ignored_fields)),
+        ("labelSelector", attributes.get("labelSelector").and_then(ignored_labels)),
+    ];
+    let errors = found.into_iter().filter_map(|(name, ignored)| {
+        let ignored = ignored?;
         Some(format!("spec.resourceAttributes.{name} {ignored} due to parse error"))
     });
     let errors: Vec<String> = errors.collect();
