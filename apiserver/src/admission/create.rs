@@ -103,7 +103,7 @@ pub(crate) fn prepare(
     system.owners.of_new(served, &mut object, requested.as_ref());
     set_paths(&mut object, &emptied, &Value::Null);
     if writes_status {
-        // The client of a write to the status owns even that which is dropped.
+        // The client of a write to the status owns it, though it is dropped.
         object.remove("status");
         kind.complete(&mut object);
     }

@@ -79,8 +79,8 @@ pub struct Kind {
     pub(crate) inherits: fn(&mut Fields, &Fields),
     /// The lists among those that an update clears by an empty list.
     pub(crate) clearable: &'static [&'static str],
-    /// The lists that are shown as null if they are empty: the storage does not tell them apart. A
-    /// client that sends an empty one owns it.
+    /// The lists that are shown as null if they are empty, since the storage does not distinguish
+    /// them. A client that sends an empty one owns it.
     pub(crate) null_if_empty: &'static [&'static str],
     /// Allocates the fields that are unique in the kind, such as cluster IPs. The second object is
     /// the stored object of an update.

@@ -25,7 +25,7 @@ pub(crate) fn other_versions(kind: &Kind) -> impl Iterator<Item = &'static Kind>
     SHARED.iter().filter(|other| other.version != kind.version && is_same(other, kind))
 }
 
-/// Returns an object, which states its type, in another version; `None` if there is no such version.
+/// Returns an object, which states its type, in another version; `None` if there is none.
 pub(crate) fn in_version(object: &Fields, api_version: &str) -> Option<Fields> {
     let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default();
     let find = |version: &str| {
