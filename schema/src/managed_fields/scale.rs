@@ -64,9 +64,8 @@ impl ManagedFields {
             let mut owned = owned.clone();
             let own = replicas(&owned.api_version).filter(|path| owned.fields.contains(path));
             // An updater of the scale has another version, and so is another manager.
-            let is_same = manager.operation == Operation::Apply;
             if let Some(own) = own
-                && !(is_same && left.entries.remove(manager).is_some())
+                && left.entries.remove(manager).is_none()
             {
                 let mut lost = FieldSet::new();
                 lost.insert(&own);
