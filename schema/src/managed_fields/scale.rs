@@ -73,16 +73,17 @@ impl ManagedFields {
             }
             merged.entries.insert(manager.clone(), owned);
         }
-        merged.drop_empty();
         let own = replicas(api_version).unwrap_or_default();
         for (manager, owned) in left.entries {
             if owned.fields.contains(&path) {
                 let mut manager = manager.in_version(api_version);
-                manager.is_second =
-                    manager.operation == Operation::Update && merged.entries.contains_key(&manager);
+                let others = merged.entries.get(&manager);
+                manager.is_second = manager.operation == Operation::Update
+                    && others.is_some_and(|owned| !owned.fields.is_empty());
                 merged.entries.insert(manager, Owned::only(&own, api_version, None));
             }
         }
+        merged.drop_empty();
         merged
     }
 }
