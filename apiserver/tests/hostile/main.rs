@@ -36,7 +36,8 @@ use crate::tally::Tally;
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Messages that the real server sends with a 5xx code, too.
-const SERVER_ERRORS: [&str; 28] = [
+const SERVER_ERRORS: [&str; 29] = [
+    "content is not a list",
     "no unsafe deleter provided, can not honor ",
     "no endpoints available for service ",
     "no preferred addresses found; known addresses: ",

@@ -357,7 +357,9 @@ impl Exchange {
         let is_denied = || memchr::memmem::find(body, b"denied request").is_some();
         // A write looks at the form of its reply last, as on the real server.
         let has_no_table = || memchr::memmem::find(body, b"Unable to convert to Table").is_some();
-        let is_late = code == 406 || (code == 400 && has_no_table());
+        let is_no_list = || memchr::memmem::find(body, b"content is not a list").is_some();
+        let is_late =
+            code == 406 || (code == 400 && has_no_table()) || (code == 500 && is_no_list());
         let refused = code >= 400 && !is_late && !(deletes && (code == 409 || is_denied()));
         let only_reads = !deletes && !matches!(&*self.method, "POST" | "PUT" | "PATCH");
         let only_tries = !deletes && self.path.contains("dryRun=All");
