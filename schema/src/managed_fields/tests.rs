@@ -136,7 +136,7 @@ fn write_to_the_scale_takes_the_replicas_from_their_owners() {
     assert_eq!(names, ["one", "two"]);
     assert!(of_scale.iter().all(|(_, owned)| owned.api_version() == "autoscaling/v1"));
     // What stays in the scale stays in the object.
-    assert_eq!(owners.with_scale(&of_scale, &path, "apps/v1"), owners);
+    assert!(owners.with_scale(&of_scale, &path, "apps/v1").is_same_except_times(&owners));
 
     let mut taken = entry("four", "Apply", "autoscaling/v1", &replicas);
     taken["subresource"] = json!("scale");
@@ -152,6 +152,24 @@ fn write_to_the_scale_takes_the_replicas_from_their_owners() {
             "\"three\" using apps/v1: .spec.paused",
         ],
     );
+}
+
+#[test]
+fn updater_gets_a_second_entry_by_a_write_to_the_scale() {
+    let path = |_: &str| Some(["spec", "replicas"].map(PathElement::field).to_vec());
+    let owners = ManagedFields::decode(&json!([{
+        "manager": "one", "operation": "Update", "apiVersion": "apps/v1",
+        "time": "2026-01-02T03:04:05Z", "fieldsType": "FieldsV1",
+        "fieldsV1": {"f:spec": {"f:paused": {}, "f:replicas": {}}},
+    }]))
+    .unwrap();
+    assert!(!ManagedFields::has_second(&owners.to_json().unwrap()));
+    let text = owners.with_scale(&owners.of_scale(&path), &path, "apps/v1").to_json().unwrap();
+    assert!(ManagedFields::has_second(&text), "{text}");
+    // A reader of the owners keeps only the entry with a time, which comes last.
+    let read = ManagedFields::from_json(&text);
+    let left: Vec<String> = read.iter().map(|(_, owned)| owned.fields().to_string()).collect();
+    assert_eq!(left, [".spec.paused"]);
 }
 
 #[test]
