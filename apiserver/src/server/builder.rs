@@ -269,7 +269,7 @@ impl Builder {
 
     /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
     /// new cluster. If it [authenticates](Self::authentication), it also has the roles,
-    /// APIServices, flow schemas and priority levels.
+    /// registrations of groups, flow schemas and priority levels.
     ///
     /// # Panics
     ///
