@@ -59,7 +59,7 @@ pub(crate) fn drop_empty(metadata: &mut Fields) {
     });
 }
 
-/// Returns whether `values` ask for a dry run.
+/// Returns true if `values` ask for a dry run.
 pub(crate) fn check_dry_run(values: &[&str], causes: &mut Vec<Cause>) -> bool {
     if values.iter().any(|value| *value != "All") {
         causes.push(Cause::unsupported("dryRun", &json!(values), &["All"]));

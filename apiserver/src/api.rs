@@ -145,7 +145,7 @@ fn no_component(kind: &Kind, name: &str) -> Failure {
     Failure::not_found(&Kind { plural, ..kind.clone() }, name)
 }
 
-/// Returns whether a path names an object, or a view of it: a subresource that shows the object and
+/// Returns true if a path names an object, or a view of it: a subresource that shows the object and
 /// writes a part of it.
 fn is_readable(target: &Target, subresource: Option<&str>) -> bool {
     subresource.is_none_or(|name| {

@@ -72,7 +72,7 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// Returns whether the selector has no term, and so matches every object.
+    /// Returns true if the selector has no term, and so matches every object.
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty()
     }
@@ -82,7 +82,7 @@ impl FieldSelector {
         self.terms.iter().map(|term| (term.path.as_str(), term.operator, term.value.as_str()))
     }
 
-    /// Returns whether an object with these fields matches. A missing field counts as empty.
+    /// Returns true if an object with these fields matches. A missing field counts as empty.
     pub fn matches<'a>(&self, field: impl Fn(&str) -> Option<Cow<'a, str>>) -> bool {
         self.terms.iter().all(|term| {
             let equal = field(&term.path).unwrap_or_default() == term.value;

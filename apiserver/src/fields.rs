@@ -36,14 +36,14 @@ pub(crate) fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>
     }
 }
 
-/// Returns whether two objects are equal.
+/// Returns true if two objects are equal.
 ///
 /// The last members, `status` and `spec`, differ most often: they are compared first.
 pub(crate) fn are_equal(a: &Fields, b: &Fields) -> bool {
     a.len() == b.len() && a.iter().rev().all(|(name, value)| b.get(name) == Some(value))
 }
 
-/// Returns whether an update leaves these members as they are stored; false for a new object.
+/// Returns true if an update leaves these members as they are stored; false for a new object.
 ///
 /// They need no second check: they passed it when they were stored.
 pub(crate) fn are_kept(new: &Fields, old: Option<&Fields>, paths: &[&str]) -> bool {
@@ -51,7 +51,7 @@ pub(crate) fn are_kept(new: &Fields, old: Option<&Fields>, paths: &[&str]) -> bo
     old.is_some_and(|old| paths.iter().all(|path| is_kept(old, path)))
 }
 
-/// Returns whether only what the garbage collector changes differs: owners and finalizers.
+/// Returns true if only what the garbage collector changes differs: owners and finalizers.
 pub(crate) fn is_clean_up(new: &Fields, old: &Fields) -> bool {
     let rest = |object: &Fields| {
         let mut rest = object.clone();

@@ -165,7 +165,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Reads the start of an object or a list. Returns whether it is empty.
+    /// Reads the start of an object or a list. Returns true if it is empty.
     fn opened(&mut self, start: u8, open: &mut Vec<u8>) -> Result<bool, String> {
         if open.len() == MAX_DEPTH {
             return self.wrong("exceeded max depth").map(|()| false);
@@ -183,7 +183,7 @@ impl Reader<'_> {
         Ok(false)
     }
 
-    /// Reads what follows a value. Returns whether it was the last value.
+    /// Reads what follows a value. Returns true if it was the last value.
     fn closed(&mut self, open: &mut Vec<u8>) -> Result<bool, String> {
         while let Some(start) = open.last() {
             match (self.peek(), start) {
@@ -294,7 +294,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a number is `-0`, which is an integer in Go. `-0.0` is the same here.
+/// Returns true if a number is `-0`, which is an integer in Go. `-0.0` is the same here.
 pub(crate) fn is_minus_zero(number: &Number) -> bool {
     number.is_f64() && number.as_f64().is_some_and(|it| it == 0.0 && it.is_sign_negative())
 }

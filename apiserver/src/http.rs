@@ -79,7 +79,7 @@ where
     response
 }
 
-/// Returns whether the reply has line breaks for people. The `OpenAPI` documents never have.
+/// Returns true if the reply has line breaks for people. The `OpenAPI` documents never have.
 fn is_indented<B>(request: &Request<B>) -> bool {
     let (headers, query) = (request.headers(), request.uri().query().unwrap_or_default());
     negotiate::wants_indented(headers, query) && !request.uri().path().starts_with("/openapi/")

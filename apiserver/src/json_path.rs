@@ -251,7 +251,7 @@ impl Filter {
         Some(found)
     }
 
-    /// Returns whether an item is one of the filter's; `None` if it cannot be compared.
+    /// Returns true if an item is one of the filter's; `None` if it cannot be compared.
     fn holds(&self, item: &Value, walk: &mut Walk) -> Option<bool> {
         let left = walk.along(&self.left, vec![item]);
         let Some((comparison, right)) = &self.condition else {

@@ -101,7 +101,7 @@ impl JsonText {
     }
 }
 
-/// Returns whether a text has a quote, a backslash or a control character.
+/// Returns true if a text has a quote, a backslash or a control character.
 fn needs_escape(text: &[u8]) -> bool {
     let mut words = text.chunks_exact(8);
     let mut found = 0;

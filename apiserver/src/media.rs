@@ -44,7 +44,7 @@ pub(crate) fn schema_of(api_version: &str, kind: &str) -> Option<Schema> {
     schema.or_else(|| built_in::meta_schema_of(kind).filter(|_| has_meta_types(group)))
 }
 
-/// Returns whether a group is built in: its versions have the types of `meta.k8s.io`, too.
+/// Returns true if a group is built in: its versions have the types of `meta.k8s.io`, too.
 fn has_meta_types(group: &str) -> bool {
     !group.contains('.') || group.ends_with(".k8s.io")
 }

@@ -134,7 +134,7 @@ pub(crate) fn port(name: &str) -> Problems {
     ])
 }
 
-/// Returns whether Go prints a character as it is.
+/// Returns true if Go prints a character as it is.
 pub(crate) fn is_printable(c: char) -> bool {
     let quoted = homeostat_core::go_quote(c.encode_utf8(&mut [0; 4]));
     matches!(c, '"' | '\\') || quoted.strip_prefix('"').is_some_and(|rest| rest.starts_with(c))

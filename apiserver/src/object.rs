@@ -198,7 +198,7 @@ impl Stored {
         &self.bytes
     }
 
-    /// Returns whether the object has this type, whose members `kind` and `apiVersion` are given as
+    /// Returns true if the object has this type, whose members `kind` and `apiVersion` are given as
     /// text.
     pub(crate) fn is_of_type(&self, type_members: &str) -> bool {
         self.bytes[1..].starts_with(type_members.as_bytes())

@@ -132,7 +132,7 @@ impl AdmissionPlugin {
         Self::ValidatingAdmissionWebhook,
     ];
 
-    /// Returns whether the plugin is on by default.
+    /// Returns true if the plugin is on by default.
     ///
     /// # Examples
     ///

@@ -99,7 +99,7 @@ impl ApiCall {
         manager
     }
 
-    /// Returns whether the parameters of the media type are valid.
+    /// Returns true if the parameters of the media type are valid.
     pub(crate) fn is_well_typed(&self) -> bool {
         let Some(value) = self.headers.get(header::CONTENT_TYPE) else { return true };
         let Ok(value) = value.to_str() else { return false };

@@ -72,7 +72,7 @@ impl Selection {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Returns whether at most one object of a namespace can match: the real server then reads only
+    /// Returns true if at most one object of a namespace can match: the real server then reads only
     /// that object.
     pub(crate) fn selects_one_name(&self) -> bool {
         let is_name = |requirement: &Requirement| {

@@ -198,7 +198,7 @@ impl Flags {
         Ok(disabled)
     }
 
-    /// Returns whether `--enable-admission-plugins` names a plugin.
+    /// Returns true if `--enable-admission-plugins` names a plugin.
     pub(crate) fn enables(&self, plugin: &str) -> bool {
         self.enable_admission_plugins.iter().any(|enabled| enabled == plugin)
     }

@@ -15,7 +15,7 @@ type Texts = HashMap<&'static str, &'static str>;
 // === impl Schema ===
 
 impl Schema {
-    /// Returns whether this is the schema of a built-in type, which never changes.
+    /// Returns true if this is the schema of a built-in type, which never changes.
     pub fn is_built_in(&self) -> bool {
         let is_named = matches!(self.root().node().shape, Shape::Named(_));
         is_named && Arc::ptr_eq(self.types(), types())

@@ -96,7 +96,7 @@ pub struct Pattern {
 // === impl Constraints ===
 
 impl Constraints {
-    /// Returns whether there are no limits.
+    /// Returns true if there are no limits.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
@@ -120,7 +120,7 @@ impl Pattern {
         &self.text
     }
 
-    /// Returns whether `text` contains a match.
+    /// Returns true if `text` contains a match.
     pub fn is_match(&self, text: &str) -> bool {
         self.compiled.is_match(text)
     }

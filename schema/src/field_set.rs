@@ -62,7 +62,7 @@ impl FieldSet {
         Self { nodes: BTreeMap::new() }
     }
 
-    /// Returns whether the set has no member.
+    /// Returns true if the set has no member.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -100,7 +100,7 @@ impl FieldSet {
         }
     }
 
-    /// Returns whether the path is a member.
+    /// Returns true if the path is a member.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         match path {
             [] => false,
@@ -118,7 +118,7 @@ impl FieldSet {
         self.nodes.len()
     }
 
-    /// Returns whether the path of `element` is a member, and the members below it; `None` if there
+    /// Returns true if the path of `element` is a member, and the members below it; `None` if there
     /// are neither.
     pub(crate) fn node(&self, element: &PathElement) -> Option<(bool, &Self)> {
         self.nodes.get(element).map(|node| (node.member, &node.children))

@@ -9,7 +9,7 @@ use regex::Regex;
 use crate::node::{Scalar, Shape};
 use crate::url;
 
-/// Returns whether a schema of this type may have the format.
+/// Returns true if a schema of this type may have the format.
 pub(crate) fn applies(shape: &Shape, format: &str) -> bool {
     match shape {
         Shape::Scalar(Scalar::Int32 | Scalar::Int64) => matches!(format, "int32" | "int64"),
@@ -19,7 +19,7 @@ pub(crate) fn applies(shape: &Shape, format: &str) -> bool {
     }
 }
 
-/// Returns whether a text has the format. Texts of an unknown format pass, and passwords.
+/// Returns true if a text has the format. Texts of an unknown format pass, and passwords.
 pub(crate) fn is_valid(format: &str, text: &str) -> bool {
     match format.replace('-', "").as_str() {
         "ipv4" => text.contains('.') && sloppy_address(text).is_some(),
@@ -51,7 +51,7 @@ pub(crate) fn is_valid(format: &str, text: &str) -> bool {
     }
 }
 
-/// Returns whether Kubernetes knows a format, such as `date-time`, for values of a type. Unknown
+/// Returns true if Kubernetes knows a format, such as `date-time`, for values of a type. Unknown
 /// formats are not checked.
 ///
 /// # Examples

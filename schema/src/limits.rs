@@ -252,7 +252,7 @@ impl Validator {
         }
     }
 }
-/// Returns whether a number is a multiple of a positive factor; if it is no integer, up to what is
+/// Returns true if a number is a multiple of a positive factor; if it is no integer, up to what is
 /// lost by rounding.
 #[expect(clippy::cast_possible_truncation, reason = "the factor of an integer has no fraction")]
 fn is_multiple(number: &Number, factor: f64) -> bool {

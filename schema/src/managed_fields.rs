@@ -121,7 +121,7 @@ impl ManagedFields {
         Some(entries::join(&entries::sorted(self, FieldSet::to_json)))
     }
 
-    /// Returns whether there is no manager.
+    /// Returns true if there is no manager.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -136,7 +136,7 @@ impl ManagedFields {
         self.entries.get(manager)
     }
 
-    /// Returns whether both are equal, apart from times.
+    /// Returns true if both are equal, apart from times.
     pub fn is_same_except_times(&self, other: &Self) -> bool {
         self.entries.len() == other.entries.len()
             && self.iter().zip(other.iter()).all(|((a, owned_a), (b, owned_b))| {

@@ -156,7 +156,7 @@ impl Policy {
         problems
     }
 
-    /// Evaluates the conditions of the match alone. Returns whether they hold; with the failure
+    /// Evaluates the conditions of the match alone. Returns true if they hold; with the failure
     /// policy `Ignore`, conditions that fail do not.
     ///
     /// # Errors

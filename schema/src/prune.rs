@@ -161,7 +161,7 @@ fn prune_nulls(node: NodeRef<'_>, value: &mut Value) {
     }
 }
 
-/// Returns whether `null` stays: it is declared nullable, or nothing is declared.
+/// Returns true if `null` stays: it is declared nullable, or nothing is declared.
 fn is_nullable(node: NodeRef<'_>) -> bool {
     node.node().nullable
 }

@@ -101,7 +101,7 @@ impl Rules {
         Self { root: compile::compile_part(schema).map(Arc::new) }
     }
 
-    /// Returns whether there is no rule.
+    /// Returns true if there is no rule.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }

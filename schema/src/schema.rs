@@ -69,7 +69,7 @@ impl Schema {
         &self.types
     }
 
-    /// Returns whether both are the same schema in memory.
+    /// Returns true if both are the same schema in memory.
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.types, &other.types) && Arc::ptr_eq(&self.root, &other.root)
     }
@@ -162,7 +162,7 @@ impl<'a> NodeRef<'a> {
         self.list().map(|list| &list.list_type)
     }
 
-    /// Returns whether server-side apply treats the value as one: scalars, and lists, maps and
+    /// Returns true if server-side apply treats the value as one: scalars, and lists, maps and
     /// objects that are declared atomic.
     pub fn is_atomic(self) -> bool {
         match self.shape() {
@@ -186,7 +186,7 @@ impl<'a> NodeRef<'a> {
         self.node.default.as_ref().or(named)
     }
 
-    /// Returns whether both are the same node in memory.
+    /// Returns true if both are the same node in memory.
     pub fn is_same(self, other: Self) -> bool {
         ptr::eq(self.types, other.types) && ptr::eq(self.node, other.node)
     }

@@ -59,7 +59,7 @@ fn find(node: NodeRef<'_>, value: &Value, path: &mut Path, errors: &mut Vec<Fiel
     }
 }
 
-/// Returns whether an item occurs twice.
+/// Returns true if an item occurs twice.
 pub(crate) fn has_duplicate(items: &[Value]) -> bool {
     !repeated(items).is_empty()
 }

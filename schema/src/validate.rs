@@ -272,7 +272,7 @@ impl Validator {
     }
 }
 
-/// Returns whether a value is as it was, apart from the order of list maps.
+/// Returns true if a value is as it was, apart from the order of list maps.
 fn is_unchanged(node: NodeRef<'_>, value: &Value, old: &Value) -> bool {
     match (node.shape(), value, old) {
         (Shape::Object(_) | Shape::Map(_), Value::Object(fields), Value::Object(before)) => {
@@ -350,13 +350,13 @@ fn is_in_range(value: &Value, format: Option<&str>) -> bool {
     format != Some("int32") || value.as_i64().is_some_and(|number| i32::try_from(number).is_ok())
 }
 
-/// Returns whether a floating-point number is an integer of 64 bits with a sign.
+/// Returns true if a floating-point number is an integer of 64 bits with a sign.
 fn is_64_bit_integer(value: &Value) -> bool {
     const BOUND: f64 = 9_223_372_036_854_775_808.0;
     is_whole(value) && value.as_f64().is_some_and(|number| (-BOUND..BOUND).contains(&number))
 }
 
-/// Returns whether a number has no fraction.
+/// Returns true if a number has no fraction.
 pub(crate) fn is_whole(value: &Value) -> bool {
     value.as_f64().is_some_and(|number| number.fract() == 0.0)
 }

@@ -57,7 +57,7 @@ impl Binding {
 // === impl Subject ===
 
 impl Subject {
-    /// Returns whether this is the user. A service account without a namespace is one of the
+    /// Returns true if this is the user. A service account without a namespace is one of the
     /// binding's.
     fn is(&self, user: &User, namespace: &str) -> bool {
         match self.kind.as_str() {

@@ -26,7 +26,7 @@ pub(crate) struct Certificate<'a> {
     pub(crate) is_authority: bool,
 }
 
-/// Returns whether bytes do not start with a certificate.
+/// Returns true if bytes do not start with a certificate.
 pub(crate) fn is_malformed(bytes: &[u8]) -> bool {
     Reader::new(bytes).take(SEQUENCE).is_none()
 }

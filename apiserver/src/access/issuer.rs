@@ -102,7 +102,7 @@ impl Issuer {
         &self.settings.issuers[0]
     }
 
-    /// Returns whether a token for this audience is one for the server itself.
+    /// Returns true if a token for this audience is one for the server itself.
     pub(crate) fn is_audience(&self, audience: &String) -> bool {
         self.settings.audiences.contains(audience)
     }

@@ -149,7 +149,7 @@ impl PublicKey {
         &self.id
     }
 
-    /// Returns whether a signature is that of the message by the private key. `name` names the
+    /// Returns true if a signature is that of the message by the private key. `name` names the
     /// algorithm of the signature.
     pub(super) fn verifies(&self, name: &str, message: &[u8], signature: &[u8]) -> bool {
         let known = SIGNATURES

@@ -66,7 +66,7 @@ impl<'de> Deserialize<'de> for Nullable {
 // === impl PolicyRule ===
 
 impl PolicyRule {
-    /// Returns whether the rule permits the request.
+    /// Returns true if the rule permits the request.
     pub(crate) fn allows(&self, request: &Attributes) -> bool {
         if !self.verbs.has(&request.verb) {
             return false;
@@ -124,7 +124,7 @@ impl PolicyRule {
         rights
     }
 
-    /// Returns whether the rule gives a right of [`single_rights`](Self::single_rights).
+    /// Returns true if the rule gives a right of [`single_rights`](Self::single_rights).
     fn gives(&self, right: &Self) -> bool {
         let all = |list: &Nullable, wanted: &Nullable| wanted.0.iter().all(|text| list.has(text));
         let has_resource = |path: &String| {
@@ -192,7 +192,7 @@ pub(crate) fn missing_rights(held: &[PolicyRule], wanted: &[PolicyRule]) -> Vec<
     texts
 }
 
-/// Returns whether a URL of a rule, which may end in `*`, covers a path.
+/// Returns true if a URL of a rule, which may end in `*`, covers a path.
 fn covers(url: &str, path: &str) -> bool {
     let is_prefix = url.ends_with('*') && path.starts_with(url.trim_end_matches('*'));
     url == ANY || url == path || is_prefix

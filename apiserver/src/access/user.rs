@@ -142,7 +142,7 @@ impl User {
         self.groups.iter().any(|known| known == group)
     }
 
-    /// Returns whether the user may do everything, whatever the roles say.
+    /// Returns true if the user may do everything, whatever the roles say.
     pub(crate) fn is_master(&self) -> bool {
         self.is_in(MASTERS)
     }

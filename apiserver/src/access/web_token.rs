@@ -178,7 +178,7 @@ impl<'a> Unverified<'a> {
         serde_json::from_slice(&self.payload).ok()
     }
 
-    /// Returns whether the signature is that of the key.
+    /// Returns true if the signature is that of the key.
     pub(super) fn is_by(&self, key: &PublicKey) -> bool {
         let Header { alg, crit, .. } = &self.header;
         crit.is_empty() && key.verifies(alg, self.message.as_bytes(), &self.signature)

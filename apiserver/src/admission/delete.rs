@@ -228,13 +228,13 @@ fn grace_period(object: &Fields) -> i64 {
     period.and_then(Value::as_i64).unwrap_or(0)
 }
 
-/// Returns whether an earlier graceful delete is still going on, and this one does not shorten it.
+/// Returns true if an earlier graceful delete is still going on, and this one does not shorten it.
 fn is_pending(object: &Fields, requested: Option<i64>) -> bool {
     let period = grace_period(object);
     is_terminating(object) && period > 0 && requested.is_none_or(|requested| requested >= period)
 }
 
-/// Shortens the grace period; a later delete cannot extend it. Returns whether it is over.
+/// Shortens the grace period; a later delete cannot extend it. Returns true if it is over.
 fn shorten(object: &mut Fields, old: &Fields, requested: Option<i64>, now: Timestamp) -> bool {
     let period = grace_period(old);
     if period == 0 {

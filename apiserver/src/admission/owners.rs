@@ -47,12 +47,12 @@ impl Ownership {
         }
     }
 
-    /// Returns whether an apply led to the owners.
+    /// Returns true if an apply led to the owners.
     pub(super) fn is_known(&self) -> bool {
         matches!(self, Self::Known(_))
     }
 
-    /// Returns whether the client writes the status of the object.
+    /// Returns true if the client writes the status of the object.
     pub(super) fn is_of_status(&self) -> bool {
         matches!(self, Self::Tracked(manager) if manager.target == Target::Status)
     }
@@ -157,7 +157,7 @@ fn move_owners(from: &mut Fields, to: &mut Fields) {
     set_or_remove(metadata_mut(to), "managedFields", owners);
 }
 
-/// Returns whether both objects are equal, apart from their owners. The last members differ most
+/// Returns true if both objects are equal, apart from their owners. The last members differ most
 /// often, as in [`are_equal`](crate::fields::are_equal).
 fn is_same_content(old: &Fields, new: &Fields) -> bool {
     old.len() == new.len()

@@ -213,7 +213,7 @@ pub(crate) fn owners(kind: &Kind, served: &Kind, change: Change<'_>) -> Option<V
     metadata_mut(&mut new).remove("managedFields")
 }
 
-/// Returns whether managers may write the object in several versions of a definition. As on the
+/// Returns true if managers may write the object in several versions of a definition. As on the
 /// real server, those of other versions also lose the parts of a status that a write of the object
 /// states.
 fn has_versions(served: &Kind) -> bool {
@@ -298,7 +298,7 @@ fn next_generation(kind: &Kind, object: &mut Fields) {
     metadata.insert("generation".to_owned(), json!(count + 1));
 }
 
-/// Returns whether a terminating object can be removed.
+/// Returns true if a terminating object can be removed.
 fn is_finished(kind: &Kind, old: &Fields, new: &Fields) -> bool {
     let grace = old
         .get("metadata")
@@ -310,7 +310,7 @@ fn is_finished(kind: &Kind, old: &Fields, new: &Fields) -> bool {
         && !is_held(kind, new)
 }
 
-/// Returns whether the list that `/finalize` empties still has entries.
+/// Returns true if the list that `/finalize` empties still has entries.
 pub(super) fn is_held(kind: &Kind, object: &Fields) -> bool {
     let list = kind.finalize.and_then(|path| read_path(object, path)).and_then(Value::as_array);
     list.is_some_and(|list| !list.is_empty())

@@ -163,7 +163,7 @@ fn find_account(core: &Core, namespace: &str, name: &str) -> Result<Arc<Stored>,
     stored.ok_or_else(|| format!("serviceaccounts {} not found", go_quote(name)))
 }
 
-/// Returns whether an object was deleted some time ago, and is there because of its finalizers.
+/// Returns true if an object was deleted some time ago, and is there because of its finalizers.
 fn is_deleted(stored: &Stored, now: Timestamp) -> bool {
     if !stored.selectable.terminating {
         return false;

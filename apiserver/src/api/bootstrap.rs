@@ -157,7 +157,7 @@ pub(crate) fn resume(core: &Core, state: State) {
 // === impl BuiltIn ===
 
 impl BuiltIn {
-    /// Returns whether the server creates the object again if it is deleted. It does not for the
+    /// Returns true if the server creates the object again if it is deleted. It does not for the
     /// system's priority classes and the registrations of its groups.
     fn is_recreated(&self) -> bool {
         !matches!(&*self.served.home.plural, "priorityclasses" | "apiservices")

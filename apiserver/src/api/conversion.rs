@@ -63,7 +63,7 @@ impl Converter {
         &self.served
     }
 
-    /// Returns whether a webhook converts the objects.
+    /// Returns true if a webhook converts the objects.
     pub(super) fn calls_webhook(&self) -> bool {
         self.webhook.is_some()
     }

@@ -208,7 +208,7 @@ impl Mode {
         }
     }
 
-    /// Returns whether the requester may become such a user in this mode, if its rights suffice.
+    /// Returns true if the requester may become such a user in this mode, if its rights suffice.
     fn applies(self, wanted: &Wanted, requester: &User) -> bool {
         let is_account = User::account_of(&wanted.name).is_some();
         match self {

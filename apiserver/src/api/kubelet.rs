@@ -96,7 +96,7 @@ fn stream(
     Ok(())
 }
 
-/// Checks a request for a log. Returns whether the pod is on a node.
+/// Checks a request for a log. Returns true if the pod is on a node.
 fn log(core: &Core, info: &RequestInfo, params: &Params) -> Result<bool> {
     if info.verb != Verb::Get {
         return Err(Failure::method_unknown());
@@ -157,7 +157,7 @@ fn check_container(pod: &Fields, container: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether a pod is on a node.
+/// Returns true if a pod is on a node.
 ///
 /// # Errors
 ///

@@ -41,7 +41,7 @@ impl ListOptions {
     }
 }
 
-/// Returns whether a watch of any version is one of the initial events, whose end a bookmark marks.
+/// Returns true if a watch of any version is one of the initial events, whose end a bookmark marks.
 pub(super) fn is_legacy_watch(params: &Params) -> bool {
     !params.is_present("sendInitialEvents")
         && params.get("resourceVersionMatch").is_empty()

@@ -101,7 +101,7 @@ fn of_binding(core: &Core, call: &ApiCall, new: &Fields, policies: &str) -> Opti
     Some(Cause::forbidden("spec.paramRef", &detail))
 }
 
-/// Returns whether the user may read the objects of a resource at a place: a namespace and a name.
+/// Returns true if the user may read the objects of a resource at a place: a namespace and a name.
 fn may_read(
     core: &Core,
     call: &ApiCall,

@@ -251,7 +251,7 @@ fn view(pod: &Fields) -> Option<PodView<'_>> {
     Some(PodView { metadata: pod.get("metadata")?, spec: pod.get("spec")? })
 }
 
-/// Returns whether an update of a pod has to be checked: it adds containers, or changes images.
+/// Returns true if an update of a pod has to be checked: it adds containers, or changes images.
 fn changes_containers(new: PodView<'_>, old: PodView<'_>) -> bool {
     let image = |container: &Value| text(container, "image").to_owned();
     let images = |pod: PodView<'_>, list: &str| -> Vec<String> {

@@ -209,7 +209,7 @@ impl Plugins {
     }
 
     /// Changes the object of a request as mutating policies and webhooks say. `again` applies the
-    /// other admission a second time, after a change. Returns whether the object changed.
+    /// other admission a second time, after a change. Returns true if the object changed.
     pub(super) fn mutate(
         &self,
         (core, served): (&Core, Option<&Served>),

@@ -35,7 +35,7 @@ pub(super) fn limited(
     Err(Failure::internal("etcdserver: request is too large"))
 }
 
-/// Returns whether the object is too large in the form that the real server stores: protobuf, or
+/// Returns true if the object is too large in the form that the real server stores: protobuf, or
 /// JSON for a custom resource.
 fn is_too_large(served: &Served, encoded: &Encoded) -> bool {
     // Protobuf is never larger than JSON.

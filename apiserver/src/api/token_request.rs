@@ -153,7 +153,7 @@ fn check(spec: &Value, lifetime: i64, audiences: &[String]) -> Result<()> {
     if causes.is_empty() { Ok(()) } else { Err(Failure::invalid_as(GROUP, KIND, "", &causes)) }
 }
 
-/// Returns whether a token is bound to the configuration of webhooks.
+/// Returns true if a token is bound to the configuration of webhooks.
 fn is_for_webhooks(reference: &Value) -> bool {
     let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
     text(reference, "apiVersion") == "admissionregistration.k8s.io/v1"
@@ -201,7 +201,7 @@ fn shortened(core: &Core, lifetime: i64, warnings: &Warnings) -> i64 {
     longest
 }
 
-/// Returns whether a token is valid for longer than the request says, as those of kubelets are.
+/// Returns true if a token is valid for longer than the request says, as those of kubelets are.
 fn is_extended(core: &Core, lifetime: i64, holder: &Holder, audiences: &[String]) -> bool {
     let issuer = core.access.issuer();
     let is_for_server = audiences.iter().all(|audience| issuer.is_audience(audience));

@@ -319,7 +319,7 @@ pub(super) fn prune(served: &Served, object: &mut Fields) {
     }
 }
 
-/// Returns whether webhooks or policies may see requests.
+/// Returns true if webhooks or policies may see requests.
 pub(super) fn is_admission_dynamic(core: &Core) -> bool {
     core.policies().is_some() || core.webhooks().is_some() || core.mutating_policies().is_some()
 }

@@ -16,7 +16,7 @@ impl Core {
         self.stopped.cancel();
     }
 
-    /// Returns whether a write could not be recorded in the state file.
+    /// Returns true if a write could not be recorded in the state file.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }

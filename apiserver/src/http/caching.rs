@@ -112,7 +112,7 @@ fn vary_of_swagger() -> Vec<(HeaderName, HeaderValue)> {
     ["Accept-Encoding", "Accept"].map(|name| (header::VARY, HeaderValue::from_static(name))).into()
 }
 
-/// Returns whether the client has the edition with this tag: `If-None-Match` lists it, strong or
+/// Returns true if the client has the edition with this tag: `If-None-Match` lists it, strong or
 /// weak, or is `*`.
 fn is_known(request: &HeaderMap, etag: &HeaderValue) -> bool {
     let Ok(etag) = etag.to_str() else { return false };

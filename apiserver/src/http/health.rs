@@ -68,7 +68,7 @@ pub(super) fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
     CHECKS.iter().filter(move |(_, endpoints)| *endpoints != other).map(|(name, _)| *name)
 }
 
-/// Returns whether the parts of a path below an endpoint name a check.
+/// Returns true if the parts of a path below an endpoint name a check.
 pub(super) fn is_check(endpoint: &str, parts: &[&str]) -> bool {
     checks(endpoint).any(|check| check.split('/').eq(parts.iter().copied()))
 }

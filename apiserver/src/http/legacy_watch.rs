@@ -38,7 +38,7 @@ pub(super) fn rewrite(method: &Method, uri: &Uri) -> Option<Uri> {
     format!("{start}/{collection}?{}", query.join("&")).parse().ok()
 }
 
-/// Returns whether an old path names one object.
+/// Returns true if an old path names one object.
 pub(super) fn names_object(path: &str) -> bool {
     let rest = path.split_once("/watch/").map_or("", |(_, rest)| rest);
     let parts: Vec<&str> = rest.split('/').collect();

@@ -142,7 +142,7 @@ impl Recording {
         }
     }
 
-    /// Returns whether a reply is counted. The real server refuses a method or the type of a patch
+    /// Returns true if a reply is counted. The real server refuses a method or the type of a patch
     /// before it knows the resource.
     fn counts(&self, status: StatusCode) -> bool {
         let is_patch = matches!(self.labels.verb, "PATCH" | "APPLY");

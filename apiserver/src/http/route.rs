@@ -172,7 +172,7 @@ fn without_proxied<'a>(path: &'a str, parts: &[&str]) -> Cow<'a, str> {
     Cow::Owned(format!("/{}", parts[..kept].join("/")))
 }
 
-/// Returns whether the real server sends requests for a subresource on, to the kubelet or the pods.
+/// Returns true if the real server sends requests for a subresource on, to the kubelet or the pods.
 fn needs_kubelet(resource: &str, subresource: &str) -> bool {
     match resource {
         "pods" => matches!(subresource, "attach" | "exec" | "log" | "portforward" | "proxy"),
@@ -184,14 +184,14 @@ fn needs_kubelet(resource: &str, subresource: &str) -> bool {
 // === impl Document ===
 
 impl Document {
-    /// Returns whether the document lists groups, versions or resources. It exists in YAML and
+    /// Returns true if the document lists groups, versions or resources. It exists in YAML and
     /// protobuf, too.
     pub(crate) fn is_discovery(&self) -> bool {
         use Document::{CoreVersions, Group, Groups, Resources};
         matches!(self, CoreVersions | Groups | Group(_) | Resources { .. })
     }
 
-    /// Returns whether the document answers requests with this method: the oldest documents and
+    /// Returns true if the document answers requests with this method: the oldest documents and
     /// those of `OpenAPI` accept any.
     pub(crate) fn takes(&self, method: &Method) -> bool {
         let is_resource =

@@ -109,7 +109,7 @@ fn text<'a>(definition: &'a Fields, path: &str) -> &'a str {
     read_path(definition, path).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Returns whether definitions in this group need an approval.
+/// Returns true if definitions in this group need an approval.
 fn is_protected(group: &str) -> bool {
     ["k8s.io", "kubernetes.io"].iter().any(|domain| {
         group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))

@@ -38,7 +38,7 @@ pub(super) fn check(schedule: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a time zone has this name. Without a time zone database, each name is one.
+/// Returns true if a time zone has this name. Without a time zone database, each name is one.
 pub(super) fn is_zone(name: &str) -> bool {
     let database = jiff::tz::db();
     let found = database.get(name);

@@ -32,21 +32,21 @@ fn number(status: &Value, key: &str) -> i64 {
     status.get(key).and_then(Value::as_i64).unwrap_or_default()
 }
 
-/// Returns whether the pods of a budget include this one.
+/// Returns true if the pods of a budget include this one.
 pub(crate) fn covers(budget: &Fields, pod: &Fields) -> bool {
     let labels = read_path(pod, "metadata.labels").and_then(Value::as_object).map(string_map);
     let selector = read_path(budget, "spec.selector").and_then(label_selector::read);
     selector.is_some_and(|selector| selector.matches(&labels.unwrap_or_default()))
 }
 
-/// Returns whether a pod is evicted regardless of budgets: it does not run yet, or not any more.
+/// Returns true if a pod is evicted regardless of budgets: it does not run yet, or not any more.
 pub(crate) fn is_exempt(pod: &Fields) -> bool {
     let phase = read_path(pod, "status.phase").and_then(Value::as_str).unwrap_or("");
     let is_marked = read_path(pod, "metadata.deletionTimestamp").is_some();
     is_marked || matches!(phase, "Pending" | "Succeeded" | "Failed")
 }
 
-/// Returns whether a budget permits an eviction without counting it, since the pod is not ready.
+/// Returns true if a budget permits an eviction without counting it, since the pod is not ready.
 pub(crate) fn ignores_unready(budget: &Fields, pod: &Fields) -> bool {
     let is_ready =
         |condition: &Value| condition["type"] == "Ready" && condition["status"] == "True";

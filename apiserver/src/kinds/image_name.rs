@@ -3,7 +3,7 @@
 /// The most bytes of a name, with the domain and the path that a short one stands for.
 const LONGEST: usize = 255;
 
-/// Returns whether an image has the tag `latest`, or neither a tag nor a digest. A text that names
+/// Returns true if an image has the tag `latest`, or neither a tag nor a digest. A text that names
 /// no image has not.
 pub(super) fn is_latest(image: &str) -> bool {
     let (name, digest) = match image.split_once('@') {
@@ -28,7 +28,7 @@ fn is_digest(digest: &str) -> bool {
     digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Returns whether a text is the name of an image without tag and digest.
+/// Returns true if a text is the name of an image without tag and digest.
 fn is_name(name: &str) -> bool {
     let (first, rest) = name.split_once('/').unwrap_or(("", name));
     let is_domain =
@@ -45,7 +45,7 @@ fn is_name(name: &str) -> bool {
         && path.split('/').all(is_path_component)
 }
 
-/// Returns whether a text is a host, with a port or not.
+/// Returns true if a text is a host, with a port or not.
 fn is_domain_name(domain: &str) -> bool {
     let (host, port) = match domain.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, Some(port)),
@@ -65,7 +65,7 @@ fn is_domain_name(domain: &str) -> bool {
     port.is_none_or(is_port) && (is_address || host.split('.').all(is_label))
 }
 
-/// Returns whether a text is words of lower-case letters and digits, between which is `.`, `_`,
+/// Returns true if a text is words of lower-case letters and digits, between which is `.`, `_`,
 /// `__` or any number of `-`.
 fn is_path_component(component: &str) -> bool {
     let is_word = |byte: char| byte.is_ascii_lowercase() || byte.is_ascii_digit();

@@ -200,7 +200,7 @@ impl Kind {
         declared.or_else(|| self.definition.as_ref()?.selectable_position(label))
     }
 
-    /// Returns whether the kind has field labels besides `metadata.name` and `metadata.namespace`.
+    /// Returns true if the kind has field labels besides `metadata.name` and `metadata.namespace`.
     pub(crate) fn has_labels(&self) -> bool {
         !self.fields.is_empty()
     }
@@ -219,7 +219,7 @@ impl Kind {
         self.parts.iter().find(|part| part.path == path).map_or(&[], |part| part.reset)
     }
 
-    /// Returns whether a write to one member may change labels and annotations, too.
+    /// Returns true if a write to one member may change labels and annotations, too.
     pub(crate) fn part_writes_metadata(&self, path: &str) -> bool {
         self.parts.iter().any(|part| part.path == path && part.writes_metadata)
     }
@@ -233,7 +233,7 @@ impl Kind {
         self.actions.iter().find(|action| action.name == name)
     }
 
-    /// Returns whether `name` is a subresource of this kind.
+    /// Returns true if `name` is a subresource of this kind.
     pub(crate) fn has_subresource(&self, name: &str) -> bool {
         match name {
             "status" => self.has_status(),
@@ -307,7 +307,7 @@ impl Kind {
         warnings
     }
 
-    /// Returns whether the finalizers of an object need no domain. The real server checks them by
+    /// Returns true if the finalizers of an object need no domain. The real server checks them by
     /// the rules for core objects or by those for all objects.
     pub(crate) fn has_any_finalizer(&self) -> bool {
         self.custom

@@ -17,7 +17,7 @@ const fn guard(subresource: &'static str) -> Guard {
     Guard { plugin, subresource, check }
 }
 
-/// Returns whether an update to the first state, from the second one, needs the feature.
+/// Returns true if an update to the first state, from the second one, needs the feature.
 type IsNeeded = fn(&Fields, &Fields) -> bool;
 
 /// The features, in the order of messages.
@@ -54,7 +54,7 @@ fn resizes_pod(new: &Fields, old: &Fields) -> bool {
     read_path(new, "spec.resources") != read_path(old, "spec.resources")
 }
 
-/// Returns whether an init container that ends has other resources.
+/// Returns true if an init container that ends has other resources.
 fn resizes_init_container(new: &Fields, old: &Fields) -> bool {
     let list = |pod| read_path(pod, "spec.initContainers").and_then(Value::as_array);
     let pairs = list(old).into_iter().flatten().zip(list(new).into_iter().flatten());

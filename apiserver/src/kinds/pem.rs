@@ -28,7 +28,7 @@ pub(super) fn contents(text: &str) -> Vec<(&str, Vec<u8>)> {
     blocks.map(|block| (block.kind, block.bytes().unwrap_or_default())).collect()
 }
 
-/// Returns whether a text in Base64 is one sequence of ASN.1, whatever it contains.
+/// Returns true if a text in Base64 is one sequence of ASN.1, whatever it contains.
 pub(super) fn is_sequence(encoded: &str) -> bool {
     const SEQUENCE: u8 = 0x30;
     let bytes = STANDARD.decode(encoded).unwrap_or_default();

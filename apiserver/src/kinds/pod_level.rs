@@ -69,7 +69,7 @@ fn is_supported(name: &str) -> bool {
     OVERCOMMITTED.contains(&name) || name.starts_with(HUGE_PAGES)
 }
 
-/// Returns whether each container has a limit of the resource.
+/// Returns true if each container has a limit of the resource.
 fn all_limit(pod: &Pod, name: &str) -> bool {
     let mut containers = pod.spec.containers.iter().chain(&pod.spec.init_containers);
     containers.all(|container| container.resources.limits.contains(name))

@@ -267,7 +267,7 @@ fn check_terms(new: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether a term has all requirements of the old one, in their places.
+/// Returns true if a term has all requirements of the old one, in their places.
 fn is_narrower(new: &Value, old: &Value) -> bool {
     const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
     let list = |term, key| items(member(term, key));

@@ -96,7 +96,7 @@ impl Kinds {
         self
     }
 
-    /// Returns whether a plugin is on.
+    /// Returns true if a plugin is on.
     pub(crate) fn runs(&self, plugin: AdmissionPlugin) -> bool {
         !self.off.contains(&plugin)
     }
@@ -301,7 +301,7 @@ fn source_of(definition: &Fields) -> String {
 // === impl Served ===
 
 impl Served {
-    /// Returns whether stored bytes have the form of this kind.
+    /// Returns true if stored bytes have the form of this kind.
     pub(crate) fn shows(&self, stored: &Stored) -> bool {
         match &self.kind.definition {
             Some(definition) => stored.selectable.form == definition.form,
@@ -309,17 +309,17 @@ impl Served {
         }
     }
 
-    /// Returns whether only the webhook of the definition can convert stored bytes to this kind.
+    /// Returns true if only the webhook of the definition can convert stored bytes to this kind.
     pub(crate) fn needs_webhook(&self, stored: &Stored) -> bool {
         self.has_webhook() && !stored.is_of_type(&self.kind.type_members())
     }
 
-    /// Returns whether a webhook converts the objects.
+    /// Returns true if a webhook converts the objects.
     pub(crate) fn has_webhook(&self) -> bool {
         self.kind.definition.as_ref().is_some_and(|definition| definition.webhook().is_some())
     }
 
-    /// Returns whether the object was stored by another schema, so that it may be stored with other
+    /// Returns true if the object was stored by another schema, so that it may be stored with other
     /// bytes today.
     pub(crate) fn has_other_form(&self, stored: &Stored) -> bool {
         let Some(definition) = &self.home.definition else { return false };
@@ -331,7 +331,7 @@ impl Served {
         if self.kind.definition.is_some() { &self.kind } else { &self.home }
     }
 
-    /// Returns whether stored bytes have the form that the rules apply to.
+    /// Returns true if stored bytes have the form that the rules apply to.
     pub(crate) fn reads_as_stored(&self, stored: &Stored) -> bool {
         self.kind.definition.is_none() || self.shows(stored)
     }

@@ -151,7 +151,7 @@ fn check_class(pod: &Fields, old: &Fields, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether the node of a pod can resize it: it reports the resources of what runs.
+/// Returns true if the node of a pod can resize it: it reports the resources of what runs.
 fn is_supported(pod: &Fields) -> bool {
     let statuses = read_path(pod, "status.containerStatuses").map_or(&[][..], items);
     let running =
@@ -257,7 +257,7 @@ fn pairs<'a>(
     items(member(spec, list)).iter().zip(items(member(old, list)))
 }
 
-/// Returns whether two containers differ at most in amounts of cpu and memory.
+/// Returns true if two containers differ at most in amounts of cpu and memory.
 fn is_equal_except_amounts(new: &Value, old: &Value) -> bool {
     let rest = |container: &Value| {
         let mut rest = container.clone();
@@ -283,7 +283,7 @@ fn requirements(resources: &Value) -> Requirements {
     Requirements::deserialize(resources).unwrap_or_default()
 }
 
-/// Returns whether the pod as a whole has got resources that name nothing.
+/// Returns true if the pod as a whole has got resources that name nothing.
 fn is_empty_object_added(spec: &Value, old: &Value) -> bool {
     let resources = member(spec, "resources");
     resources.is_object() && checks::is_empty(resources) && member(old, "resources").is_null()

@@ -99,7 +99,7 @@ fn add_tolerations(spec: &mut Fields, wanted: Option<&Value>) {
     spec.insert("tolerations".to_owned(), json!(merged));
 }
 
-/// Returns whether the first toleration tolerates all that the second does.
+/// Returns true if the first toleration tolerates all that the second does.
 fn includes(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;

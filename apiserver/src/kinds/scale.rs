@@ -74,7 +74,7 @@ impl Scale {
         count(&self.wanted).or_else(|| count(&self.counted)).or_else(selector)
     }
 
-    /// Returns whether the object states how many replicas it wants.
+    /// Returns true if the object states how many replicas it wants.
     pub(crate) fn is_stated(&self, object: &Fields) -> bool {
         read_path(object, &self.wanted).is_some()
     }

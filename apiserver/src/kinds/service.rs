@@ -34,17 +34,17 @@ fn node_ports(spec: &Fields) -> Vec<Value> {
     list(spec, "ports").iter().filter_map(|port| port.get("nodePort")).cloned().collect()
 }
 
-/// Returns whether a service of this type may have node ports.
+/// Returns true if a service of this type may have node ports.
 fn has_node_ports(spec: &Fields) -> bool {
     matches!(kind_of(spec), "NodePort" | "LoadBalancer")
 }
 
-/// Returns whether clients outside of the cluster can reach a service.
+/// Returns true if clients outside of the cluster can reach a service.
 fn is_reachable(spec: &Fields) -> bool {
     has_node_ports(spec) || (kind_of(spec) == "ClusterIP" && !list(spec, "externalIPs").is_empty())
 }
 
-/// Returns whether a service has a node port for each port: the server chooses those that the
+/// Returns true if a service has a node port for each port: the server chooses those that the
 /// client leaves open.
 fn needs_node_ports(spec: &Fields) -> bool {
     match kind_of(spec) {
@@ -54,7 +54,7 @@ fn needs_node_ports(spec: &Fields) -> bool {
     }
 }
 
-/// Returns whether a service has a node port for health checks.
+/// Returns true if a service has a node port for health checks.
 fn needs_health_check(spec: &Fields) -> bool {
     kind_of(spec) == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
 }

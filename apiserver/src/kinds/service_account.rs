@@ -131,7 +131,7 @@ fn check_mirror(pod: &Fields) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns whether a pod names a secret anywhere.
+/// Returns true if a pod names a secret anywhere.
 fn names_secret(spec: &Fields) -> bool {
     /// The members that name a secret, in volumes and their sources.
     const MEMBERS: [&str; 6] = [

@@ -43,7 +43,7 @@ pub(crate) fn in_version(object: &Fields, api_version: &str) -> Option<Fields> {
     Some(object)
 }
 
-/// Returns whether two kinds are versions of one.
+/// Returns true if two kinds are versions of one.
 fn is_same(kind: &Kind, other: &Kind) -> bool {
     kind.group == other.group && kind.plural == other.plural
 }

@@ -95,7 +95,7 @@ fn check_attestation(write: &GuardedWrite<'_>) -> Result<(), String> {
     Err(format!("user not permitted to attest for signerName \"{signer}\""))
 }
 
-/// Returns whether the user has a right on a signer, or on all signers of its domain.
+/// Returns true if the user has a right on a signer, or on all signers of its domain.
 fn may(write: &GuardedWrite<'_>, verb: &str, signer: &str) -> bool {
     let domain = signer.split('/').next().unwrap_or_default();
     [signer.to_owned(), format!("{domain}/*")].into_iter().any(|name| {

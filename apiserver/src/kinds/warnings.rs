@@ -185,7 +185,7 @@ fn template(object: &Fields, path: &str) -> Vec<String> {
     pod_warnings::of_spec(metadata, spec, &format!("{path}."))
 }
 
-/// Returns whether an object is new, or has another generation.
+/// Returns true if an object is new, or has another generation.
 fn has_changed(object: &Fields, old: Option<&Fields>) -> bool {
     const PATH: &str = "metadata.generation";
     old.is_none_or(|old| read_path(old, PATH) != read_path(object, PATH))

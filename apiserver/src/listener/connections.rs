@@ -70,7 +70,7 @@ impl Connections {
         Self { transport, tasks: JoinSet::new(), open: HashMap::new(), executor, limits }
     }
 
-    /// Returns whether another connection can be accepted.
+    /// Returns true if another connection can be accepted.
     pub(super) fn has_room(&self) -> bool {
         self.open.len() < self.limits.connections
     }

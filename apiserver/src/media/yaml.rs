@@ -80,7 +80,7 @@ fn write_text(text: &mut String, value: &str) {
     }
 }
 
-/// Returns whether a text without quotes is read as the same text.
+/// Returns true if a text without quotes is read as the same text.
 fn is_plain(value: &str) -> bool {
     const WORDS: [&str; 8] = ["true", "false", "yes", "no", "on", "off", "y", "n"];
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');

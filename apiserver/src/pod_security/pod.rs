@@ -61,7 +61,7 @@ impl<'a> PodView<'a> {
         self.spec["os"]["name"] == "windows"
     }
 
-    /// Returns whether the users of the pod are not those of the node.
+    /// Returns true if the users of the pod are not those of the node.
     pub(super) fn has_own_users(self) -> bool {
         self.spec["hostUsers"] == false
     }

@@ -118,7 +118,7 @@ pub(super) fn selinux(pod: PodView<'_>, minor: i64) -> Option<Violation> {
     Some(Violation { reason: "seLinuxOptions", detail })
 }
 
-/// Returns whether a profile confines nothing, and adds its type to `values` if so.
+/// Returns true if a profile confines nothing, and adds its type to `values` if so.
 fn is_open<'a>(profile: &'a Value, values: &mut BTreeSet<&'a str>) -> bool {
     let kind = text(profile, "type");
     let is_open = !matches!(kind, "RuntimeDefault" | "Localhost");

@@ -48,7 +48,7 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Returns whether these are the objects that were read.
+    /// Returns true if these are the objects that were read.
     pub(crate) fn is(&self, objects: &Objects) -> bool {
         self.entries.len() == objects.len()
             && self

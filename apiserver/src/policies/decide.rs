@@ -52,7 +52,7 @@ pub(crate) enum Denial {
     Unconverted(String),
 }
 
-/// Returns whether requests for a resource are exempt from all policies: those for the policies
+/// Returns true if requests for a resource are exempt from all policies: those for the policies
 /// themselves, and reviews, without which a cluster could not be repaired.
 pub(crate) fn is_exempt(request: &Attributes<'_>) -> bool {
     matches!(

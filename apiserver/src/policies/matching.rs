@@ -147,7 +147,7 @@ impl MatchResources {
     }
 }
 
-/// Returns whether a selector matches the labels of an object.
+/// Returns true if a selector matches the labels of an object.
 fn selects(selector: &LabelSelector, object: &Value) -> bool {
     let labels = object["metadata"]["labels"].as_object();
     selector.matches(&labels.map(crate::fields::string_map).unwrap_or_default())
@@ -171,7 +171,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether the rule names the request, as one of this version of the resource.
+    /// Returns true if the rule names the request, as one of this version of the resource.
     fn matches(&self, request: &Attributes<'_>, resource: &Place) -> bool {
         let is_cluster_scoped = resource.is_namespaces() || request.namespace.is_empty();
         let in_scope = match self.scope {

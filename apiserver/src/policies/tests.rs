@@ -118,7 +118,7 @@ fn refusal(spec: &Value, binding: &Value, request: &Attributes<'_>) -> Option<St
     }
 }
 
-/// Returns whether a policy with these constraints applies to a request.
+/// Returns true if a policy with these constraints applies to a request.
 fn applies(constraints: &Value, request: &Attributes<'_>) -> bool {
     let spec = refusing(|spec| {
         for (name, value) in fields(constraints) {

@@ -22,7 +22,7 @@ pub(crate) trait World {
     /// Returns the reason why the webhook of a definition does not convert it.
     fn converted(&self, object: &Value, to: &Matched) -> Result<Value, String>;
 
-    /// Returns whether objects of a kind are in a namespace; `None` if the kind is unknown.
+    /// Returns true if objects of a kind are in a namespace; `None` if the kind is unknown.
     fn is_namespaced(&self, kind: &ParamKind) -> Option<bool>;
 
     /// Returns an object of a kind; `None` if it does not exist.

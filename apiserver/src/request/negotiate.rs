@@ -126,7 +126,7 @@ fn media_of(range: &str) -> Option<(Media, Parameters<'_>)> {
     Some((media, Parameters::read(parameters)))
 }
 
-/// Returns whether a person reads the reply: the parameter `pretty` asks for line breaks, or there
+/// Returns true if a person reads the reply: the parameter `pretty` asks for line breaks, or there
 /// is none and the client is a browser or a program for the command line.
 pub(crate) fn wants_indented(headers: &HeaderMap, query: &str) -> bool {
     let params = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
@@ -211,7 +211,7 @@ impl<'a> Parameters<'a> {
         parameters
     }
 
-    /// Returns whether the media type has the stream that the parameters name: YAML has no events.
+    /// Returns true if the media type has the stream that the parameters name: YAML has no events.
     fn has_stream(&self, media: Media) -> bool {
         self.stream.is_empty() || (self.stream == "watch" && media != Media::Yaml)
     }
@@ -244,7 +244,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// Returns whether the parameters request aggregated discovery.
+    /// Returns true if the parameters request aggregated discovery.
     fn is_aggregated(&self, media: Media) -> bool {
         let requested = (self.kind, self.group, self.version);
         requested == ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")

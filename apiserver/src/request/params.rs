@@ -42,7 +42,7 @@ impl Params {
         self.pairs.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
     }
 
-    /// Returns whether a parameter is present, even if it is empty.
+    /// Returns true if a parameter is present, even if it is empty.
     pub(crate) fn is_present(&self, key: &str) -> bool {
         self.find(key).is_some()
     }

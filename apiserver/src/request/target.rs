@@ -29,7 +29,7 @@ impl Target {
         is_served.then_some(Self { served, info })
     }
 
-    /// Returns whether a reply can be a table: not to a review or an action, which show no object.
+    /// Returns true if a reply can be a table: not to a review or an action, which show no object.
     pub(crate) fn has_tables(&self) -> bool {
         let kind = &self.served.kind;
         let action = self.info.subresource.as_deref().and_then(|name| kind.action(name));

@@ -72,12 +72,12 @@ impl Journal {
         self.unserved.resources.remove(resource)
     }
 
-    /// Returns whether the file could not be written.
+    /// Returns true if the file could not be written.
     pub(crate) fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Returns whether a snapshot should replace the file.
+    /// Returns true if a snapshot should replace the file.
     pub(crate) fn is_full(&self) -> bool {
         self.length >= self.limit && !self.has_failed
     }

@@ -71,7 +71,7 @@ impl Cause {
         Self { reason: "FieldValueNotFound", message, field: field.into() }
     }
 
-    /// Returns whether the rules of a custom object are not checked after this error.
+    /// Returns true if the rules of a custom object are not checked after this error.
     pub(crate) fn hides_rules(&self) -> bool {
         let hiding = ["NotSupported", "Required", "TooLong", "TooMany", "TypeInvalid"];
         self.reason.strip_prefix("FieldValue").is_some_and(|reason| hiding.contains(&reason))

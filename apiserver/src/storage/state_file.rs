@@ -37,7 +37,7 @@ impl Storage {
         self.journal = Some(journal);
     }
 
-    /// Returns whether a change could not be recorded.
+    /// Returns true if a change could not be recorded.
     pub(crate) fn has_failed(&self) -> bool {
         self.journal.as_ref().is_some_and(Journal::has_failed)
     }

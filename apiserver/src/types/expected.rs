@@ -65,7 +65,7 @@ impl Expected {
         }
     }
 
-    /// Returns whether each member is known, also those within. Those of `old` are.
+    /// Returns true if each member is known, also those within. Those of `old` are.
     pub(super) fn knows(
         self,
         object: &Map<String, Value>,
@@ -100,7 +100,7 @@ impl Expected {
         }
     }
 
-    /// Returns whether a duplicate member is reported.
+    /// Returns true if a duplicate member is reported.
     pub(super) fn counts(self) -> bool {
         !matches!(self, Self::Opaque)
     }

@@ -51,7 +51,7 @@ fn normalize_members(known: &Type, object: &mut Fields, old: &Fields) {
     }
 }
 
-/// Returns whether a value is the normalized one at its place.
+/// Returns true if a value is the normalized one at its place.
 fn is_normalized(value: &Value, old: Option<&Value>) -> bool {
     !value.is_null() && old == Some(value)
 }
@@ -90,7 +90,7 @@ impl Member {
         (!omitted).then_some(value)
     }
 
-    /// Returns whether a missing member is encoded.
+    /// Returns true if a missing member is encoded.
     fn is_always_encoded(&self) -> bool {
         match self.empty {
             Empty::Written => true,
@@ -125,7 +125,7 @@ impl Shape {
         }
     }
 
-    /// Returns whether a value counts as empty.
+    /// Returns true if a value counts as empty.
     fn is_zero(&self, value: &Value) -> bool {
         match (self, value) {
             (Self::Text | Self::Bytes, Value::String(text)) => text.is_empty(),
@@ -196,7 +196,7 @@ fn is_empty_list(shape: &Shape, value: &Value) -> bool {
     matches!(shape, Shape::List(_)) && value.as_array().is_some_and(Vec::is_empty)
 }
 
-/// Returns whether a text has the form in which the server writes times, and is not Go's zero time.
+/// Returns true if a text has the form in which the server writes times, and is not Go's zero time.
 fn is_plain_time(text: &str) -> bool {
     const FORM: &[u8] = b"0000-00-00T00:00:00Z";
     let fits =

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::object::Name;
 
-/// Returns whether a text may have an object with two members of one name: only JSON is known.
+/// Returns true if a text may have an object with two members of one name: only JSON is known.
 pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
     let read = str::from_utf8(bytes).ok().and_then(|text| homeostat_json::from_str(text).ok());
     read.is_none_or(|Repeats(repeats)| repeats)

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{Shape, Type, Types};
 use crate::fields::Fields;
 
-/// Returns whether a text in JSON can have an integer of more than 32 bits.
+/// Returns true if a text in JSON can have an integer of more than 32 bits.
 pub(crate) fn may_have_long_integers(text: &[u8]) -> bool {
     /// The digits of the smallest such number, 2,147,483,648.
     const DIGITS: usize = 10;

@@ -137,7 +137,7 @@ impl Search {
         Self { order, first: None }
     }
 
-    /// Returns whether the decoder goes on after a mismatch.
+    /// Returns true if the decoder goes on after a mismatch.
     fn go_on(&mut self, wrong: TypeMismatch) -> Found {
         if self.order == Order::Definition {
             return Found::Break(wrong);
@@ -325,7 +325,7 @@ fn check_base64(text: &str) -> Option<TypeMismatch> {
 // === impl Shape ===
 
 impl Shape {
-    /// Returns whether the JSON type alone shows that the value fits.
+    /// Returns true if the JSON type alone shows that the value fits.
     fn has_expected_json_type(&self, value: &Value) -> bool {
         match (self, value) {
             (_, Value::Null)
@@ -340,7 +340,7 @@ impl Shape {
         }
     }
 
-    /// Returns whether the type has a decoder of its own, whose error ends the decoding.
+    /// Returns true if the type has a decoder of its own, whose error ends the decoding.
     fn has_decoder(&self) -> bool {
         matches!(
             self,

@@ -248,7 +248,7 @@ impl Admission<'_> {
         })
     }
 
-    /// Applies the patch of a response. Returns whether the object changed.
+    /// Applies the patch of a response. Returns true if the object changed.
     fn patch(
         &self,
         webhook: &Webhook,
@@ -299,7 +299,7 @@ impl Admission<'_> {
     }
 }
 
-/// Returns whether no webhook sees a request: one for the configuration of admission itself, or a
+/// Returns true if no webhook sees a request: one for the configuration of admission itself, or a
 /// review of permissions.
 fn is_exempt_from_webhooks(request: &Attributes<'_>) -> bool {
     let is_configuration = request.kind.group == "admissionregistration.k8s.io"

@@ -128,7 +128,7 @@ impl Connection {
         Ok(Self { sender, driver: Box::pin(driver), is_closed: false })
     }
 
-    /// Returns whether the server has not closed the connection.
+    /// Returns true if the server has not closed the connection.
     async fn is_open(&mut self) -> bool {
         poll_fn(|context| match self.driver.as_mut().poll(context) {
             Poll::Ready(_) => Poll::Ready(false),

@@ -108,7 +108,7 @@ impl Conversation {
         None
     }
 
-    /// Returns whether this attempt has left a question.
+    /// Returns true if this attempt has left a question.
     pub(crate) fn is_open(&self) -> bool {
         !self.state.lock().open.is_empty()
     }

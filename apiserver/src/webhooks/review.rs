@@ -94,7 +94,7 @@ impl ReviewKind {
         format!("{}/{version}", self.group)
     }
 
-    /// Returns whether the webhook states exactly this kind and version.
+    /// Returns true if the webhook states exactly this kind and version.
     pub(super) fn is_stated(&self, review: &Map<String, Value>, version: &str) -> bool {
         text(review, "apiVersion") == self.api_version(version) && text(review, "kind") == self.kind
     }

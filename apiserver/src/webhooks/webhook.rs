@@ -163,7 +163,7 @@ fn cleaned(path: &str) -> String {
 // === impl Webhooks ===
 
 impl Webhooks {
-    /// Returns whether a webhook may change objects.
+    /// Returns true if a webhook may change objects.
     pub(crate) fn may_mutate(&self) -> bool {
         !self.mutating.is_empty()
     }

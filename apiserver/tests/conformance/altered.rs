@@ -123,7 +123,7 @@ pub(crate) fn altered_replies_fail() {
     assert!(count >= 50, "{count} replies were altered");
 }
 
-/// Returns whether an exchange passes although its reply is altered.
+/// Returns true if an exchange passes although its reply is altered.
 fn passes_altered(script: &Script, nth: usize, alter: fn(&mut Answer) -> bool) -> bool {
     let outcomes = play_embedded_with(script, &mut |at, _, answer| {
         if at == nth {

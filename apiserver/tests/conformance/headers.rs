@@ -67,7 +67,7 @@ pub(crate) fn mask(name: &str, value: &str, is_uid: bool, sent: &str) -> String 
     masked.to_owned()
 }
 
-/// Returns whether a value is a strong tag, whose text is a hash.
+/// Returns true if a value is a strong tag, whose text is a hash.
 fn is_etag(value: &str) -> bool {
     let quoted = value.strip_prefix('"').and_then(|value| value.strip_suffix('"'));
     quoted.is_some_and(is_hash)
@@ -78,7 +78,7 @@ fn is_hash(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte))
 }
 
-/// Returns whether a value is a time as HTTP writes it.
+/// Returns true if a value is a time as HTTP writes it.
 fn is_time(value: &str) -> bool {
     let formats = ["%a, %d %b %Y %H:%M:%S GMT", "%a, %d %b %Y %H:%M:%S UTC"];
     formats.iter().any(|format| strtime::parse(format, value).is_ok())

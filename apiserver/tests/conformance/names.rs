@@ -145,14 +145,14 @@ impl Names {
     }
 }
 
-/// Returns whether a text is a version: a number without leading zeros.
+/// Returns true if a text is a version: a number without leading zeros.
 pub(crate) fn is_version(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit())
         && !text.starts_with('0')
         && text.parse::<u64>().is_ok()
 }
 
-/// Returns whether a text is a UUID of version 4.
+/// Returns true if a text is a UUID of version 4.
 pub(crate) fn is_uid(text: &str) -> bool {
     let groups: Vec<&str> = text.split('-').collect();
     let is_hex = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
@@ -161,12 +161,12 @@ pub(crate) fn is_uid(text: &str) -> bool {
         && groups[2].starts_with('4')
 }
 
-/// Returns whether a text is what a server appends to a generated name.
+/// Returns true if a text is what a server appends to a generated name.
 fn is_suffix(text: &str) -> bool {
     text.len() == 5 && text.chars().all(|c| "bcdfghjklmnpqrstvwxz2456789".contains(c))
 }
 
-/// Returns whether `raw` has the base of the generated name `name`, such as `a-<suffix-1>`.
+/// Returns true if `raw` has the base of the generated name `name`, such as `a-<suffix-1>`.
 fn is_generated(name: &str, raw: &str) -> bool {
     let Some((base, _)) = name.split_once("<suffix-").filter(|_| !name.contains(' ')) else {
         return false;

@@ -153,7 +153,7 @@ impl Normaliser {
         }
     }
 
-    /// Returns whether a member is not compared; the top of `differences.txt` has the reasons.
+    /// Returns true if a member is not compared; the top of `differences.txt` has the reasons.
     fn is_skipped(&self, key: &str, in_column: bool) -> bool {
         match key {
             "managedFields" => !self.with_owners,
@@ -302,7 +302,7 @@ impl Normaliser {
     }
 }
 
-/// Returns whether an object describes a column of a table.
+/// Returns true if an object describes a column of a table.
 fn is_column(members: &Map<String, Value>) -> bool {
     members.contains_key("priority") && members.contains_key("format")
 }
@@ -351,12 +351,12 @@ fn mask_ages(values: &mut [Value]) {
     }
 }
 
-/// Returns whether a cell is an age, or the time from which it would be counted.
+/// Returns true if a cell is an age, or the time from which it would be counted.
 fn is_an_age(cell: &Value) -> bool {
     is_a_duration(cell) || cell.as_str().is_some_and(is_time)
 }
 
-/// Returns whether a cell is a duration, such as `5s` or `2d3h`, and nothing else.
+/// Returns true if a cell is a duration, such as `5s` or `2d3h`, and nothing else.
 fn is_a_duration(cell: &Value) -> bool {
     let Some(text) = cell.as_str() else { return false };
     // An event that was repeated says so: `5s (x2 over 10s)`.
@@ -368,18 +368,18 @@ fn is_a_duration(cell: &Value) -> bool {
         && (repeated.is_empty() || repeated.ends_with(')'))
 }
 
-/// Returns whether a text is a time as the API writes it, in UTC.
+/// Returns true if a text is a time as the API writes it, in UTC.
 fn is_time(text: &str) -> bool {
     text.ends_with('Z') && text.contains('T') && text.parse::<Timestamp>().is_ok()
 }
 
-/// Returns whether a text may be a bearer token.
+/// Returns true if a text may be a bearer token.
 fn is_token(text: &str) -> bool {
     let is_known = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     text.len() >= 16 && text.chars().all(is_known)
 }
 
-/// Returns whether a text has 32 bytes in Base64, as the identifier of a key and its coordinates
+/// Returns true if a text has 32 bytes in Base64, as the identifier of a key and its coordinates
 /// do.
 fn is_hash(text: &str) -> bool {
     URL_SAFE_NO_PAD.decode(text).is_ok_and(|bytes| bytes.len() == 32)
@@ -391,7 +391,7 @@ fn at_an_address(url: &str) -> String {
     rest.map_or_else(|| url.to_owned(), |(_, path)| format!("https://<address>/{path}"))
 }
 
-/// Returns whether a text is an address that a server may choose for a service.
+/// Returns true if a text is an address that a server may choose for a service.
 fn is_address(text: &str) -> bool {
     text.parse::<Ipv4Addr>().is_ok_and(|address| address.octets()[..2] == [10, 0])
 }

@@ -26,7 +26,7 @@ pub(crate) fn decode(body: &[u8]) -> Value {
     object
 }
 
-/// Returns whether every event of a watch has an object. The last event may be incomplete.
+/// Returns true if every event of a watch has an object. The last event may be incomplete.
 pub(crate) fn are_events(mut stream: &[u8]) -> bool {
     loop {
         match ProtobufEvent::read_frame(stream) {

@@ -87,7 +87,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether the rules follow from the value.
+    /// Returns true if the rules follow from the value.
     pub(super) fn is_deduced(self) -> bool {
         match self {
             Self::Deduced => true,
@@ -100,7 +100,7 @@ impl<'a> Type<'a> {
         }
     }
 
-    /// Returns whether both values have the same rules.
+    /// Returns true if both values have the same rules.
     pub(super) fn has_same_atom(self, a: &Value, b: &Value) -> bool {
         let class = |value: &Value| match value {
             Value::Null => 0,

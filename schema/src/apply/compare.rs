@@ -189,7 +189,7 @@ fn difference(
 }
 
 /// Checks a new value as a whole, unless it is an object whose members are compared one by one.
-/// Returns whether its parts are still to be checked.
+/// Returns true if its parts are still to be checked.
 fn check_value(
     checks: bool,
     of: Type<'_>,

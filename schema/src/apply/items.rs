@@ -23,7 +23,7 @@ pub(super) fn item_element(list: &ListAtom<'_>, item: &Value) -> Result<PathElem
     }
 }
 
-/// Returns whether an item has a path element.
+/// Returns true if an item has a path element.
 pub(super) fn has_identity(list: &ListAtom<'_>, item: &Value) -> bool {
     match (list.list_type, item) {
         (ListType::Set, Value::Bool(_) | Value::Number(_) | Value::String(_)) => true,

@@ -197,7 +197,7 @@ impl<'a, 'v> ListMerge<'a, 'v> {
         true
     }
 
-    /// Returns whether an item is in both lists, and is not the next of those to be merged.
+    /// Returns true if an item is in both lists, and is not the next of those to be merged.
     fn is_out_of_turn(&self, element: &PathElement) -> bool {
         let next = self.shared.front().and_then(|index| self.config.get(*index));
         self.configured.contains(element) && next.is_some_and(|(next, _)| next != element)

@@ -11,7 +11,7 @@ pub(crate) fn reconcile(of: Type<'_>, set: &FieldSet) -> Option<FieldSet> {
     (!is_current(of, set)).then(|| reconciled(of, set))
 }
 
-/// Returns whether no member is below a value that is atomic.
+/// Returns true if no member is below a value that is atomic.
 fn is_current(of: Type<'_>, set: &FieldSet) -> bool {
     set.entries().all(|(element, _, children)| {
         children.is_empty()
@@ -50,7 +50,7 @@ pub(crate) fn type_below<'a>(of: Type<'a>, name: Option<&str>) -> Option<Type<'a
     }
 }
 
-/// Returns whether a declared type has one owner for the complete value.
+/// Returns true if a declared type has one owner for the complete value.
 pub(crate) fn is_atomic(of: Type<'_>) -> bool {
     if of.is_deduced() {
         return false;

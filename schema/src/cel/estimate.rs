@@ -272,7 +272,7 @@ fn loop_costs(kind: Loop) -> (u64, u64) {
     }
 }
 
-/// Returns whether each value of a type has the size 1.
+/// Returns true if each value of a type has the size 1.
 fn is_scalar(kind: &Type) -> bool {
     match kind {
         Type::Bool | Type::Double | Type::Duration | Type::Int | Type::Timestamp | Type::Uint => {

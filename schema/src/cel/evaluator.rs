@@ -284,7 +284,7 @@ struct Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// Adds the result for one item. Returns whether the loop is decided.
+    /// Adds the result for one item. Returns true if the loop is decided.
     fn add(&mut self, kind: Loop, item: Value<'a>, body: Result<Value<'a>>) -> Result<bool> {
         let body = match body {
             Err(error) if error == EvalError::Limit => return Err(error),

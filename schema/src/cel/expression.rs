@@ -157,7 +157,7 @@ impl Expr {
         self.kind.parts().iter().for_each(|part| part.visit_idents(visit));
     }
 
-    /// Returns whether the expression uses a variable, also one that a macro hides.
+    /// Returns true if the expression uses a variable, also one that a macro hides.
     pub(crate) fn uses(&self, name: &str) -> bool {
         matches!(&self.kind, Kind::Ident(ident) if ident.as_ref() == name)
             || self.kind.parts().iter().any(|part| part.uses(name))

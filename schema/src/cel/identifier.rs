@@ -25,7 +25,7 @@ pub(super) const RESERVED: [&str; 17] = [
 /// written `__word__`.
 const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// Returns whether a variable of an expression may have this name: it is an identifier, and neither
+/// Returns true if a variable of an expression may have this name: it is an identifier, and neither
 /// a literal nor reserved.
 ///
 /// # Examples
@@ -41,7 +41,7 @@ pub fn is_cel_identifier(name: &str) -> bool {
     name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(is_plain) && !is_taken(name)
 }
 
-/// Returns whether the grammar gives the name another meaning.
+/// Returns true if the grammar gives the name another meaning.
 pub(super) fn is_taken(name: &str) -> bool {
     LITERALS.contains(&name) || RESERVED.contains(&name)
 }

@@ -18,7 +18,7 @@ pub(crate) struct Cidr {
     pub(super) length: u8,
 }
 
-/// Returns whether an address of IPv4 is written as one of IPv6.
+/// Returns true if an address of IPv4 is written as one of IPv6.
 fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some())
 }
@@ -89,13 +89,13 @@ impl Cidr {
         Self { address: Self::network(self.address, self.length), ..self }
     }
 
-    /// Returns whether the network has an address.
+    /// Returns true if the network has an address.
     pub(super) fn contains(self, address: IpAddr) -> bool {
         self.address.is_ipv4() == address.is_ipv4()
             && Self::network(self.address, self.length) == Self::network(address, self.length)
     }
 
-    /// Returns whether the network has all addresses of another one.
+    /// Returns true if the network has all addresses of another one.
     pub(super) fn contains_all(self, other: Self) -> bool {
         other.length >= self.length && self.contains(other.address)
     }

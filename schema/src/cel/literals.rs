@@ -46,7 +46,7 @@ fn check_types<'e>(items: impl Iterator<Item = (&'e Expr, bool)>, issues: &mut I
     }
 }
 
-/// Returns whether two types are the same. An empty part may be one of any type.
+/// Returns true if two types are the same. An empty part may be one of any type.
 fn is_same(a: &Type, b: &Type) -> bool {
     let is_any = |part: &Type| matches!(part, Type::Dyn | Type::Empty);
     let inner = |a: &Type, b: &Type| is_any(a) || is_any(b) || is_same(a, b);

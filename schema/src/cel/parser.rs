@@ -287,7 +287,7 @@ impl Parser<'_> {
         Some(arguments)
     }
 
-    /// Returns whether another part follows before `close`. A literal may end with a comma.
+    /// Returns true if another part follows before `close`. A literal may end with a comma.
     fn has_next(&mut self, close: &str, is_first: bool) -> Option<bool> {
         if self.take(close) {
             return Some(false);

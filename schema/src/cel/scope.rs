@@ -45,12 +45,12 @@ impl Scope {
         Self { has_patches: true, ..self }
     }
 
-    /// Returns whether expressions may call the functions of mutations.
+    /// Returns true if expressions may call the functions of mutations.
     pub(super) fn has_patches(&self) -> bool {
         self.has_patches
     }
 
-    /// Returns whether expressions may make values of a type.
+    /// Returns true if expressions may make values of a type.
     pub(super) fn has_struct(&self, name: &str) -> bool {
         self.has_patches && (name == PATCH || name == OBJECT || name.starts_with("Object."))
     }

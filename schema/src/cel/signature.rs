@@ -24,7 +24,7 @@ pub(super) fn signatures(function: &str) -> &'static [Signature] {
     ALL.get(function).map_or(&[], Vec::as_slice)
 }
 
-/// Returns whether the name is the first part of a function's name, such as `sets`.
+/// Returns true if the name is the first part of a function's name, such as `sets`.
 pub(super) fn is_namespace(name: &str) -> bool {
     matches!(name, "sets" | "optional" | "ip" | "lists" | "strings" | "format")
 }

@@ -27,7 +27,7 @@ pub(super) fn timestamp(text: &str) -> Option<Timestamp> {
     is_in_range(read).then_some(read)
 }
 
-/// Returns whether a time is in the years 1 to 9999, which CEL has.
+/// Returns true if a time is in the years 1 to 9999, which CEL has.
 pub(super) fn is_in_range(time: Timestamp) -> bool {
     (-62_135_596_800..=253_402_300_799).contains(&time.as_second())
 }

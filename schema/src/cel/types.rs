@@ -108,7 +108,7 @@ impl Type {
         if self == Self::Empty { Self::Dyn } else { self }
     }
 
-    /// Returns whether a null fits the type.
+    /// Returns true if a null fits the type.
     pub(super) fn may_be_null(&self) -> bool {
         matches!(
             self,

@@ -22,7 +22,7 @@ pub(super) fn merged(a: &Type, b: &Type) -> Option<Type> {
     fits.then(|| substitute(&parameter, &bound))
 }
 
-/// Returns whether a value of the type `found` fits `wanted`; binds the parameters in `wanted`.
+/// Returns true if a value of the type `found` fits `wanted`; binds the parameters in `wanted`.
 pub(super) fn unify(wanted: &Type, found: &Type, bound: &mut HashMap<char, Type>) -> bool {
     match (wanted, found) {
         (Type::Parameter(name), found) => match bound.get(name).cloned() {

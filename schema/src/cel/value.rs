@@ -281,7 +281,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Returns whether two values without parts are equal. Numbers of different types are compared
+    /// Returns true if two values without parts are equal. Numbers of different types are compared
     /// by value.
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {

@@ -15,7 +15,7 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 const UNSUPPORTED: [&str; 6] =
     ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
 
-/// Returns whether no part of a schema uses what is not supported. Otherwise the real server does
+/// Returns true if no part of a schema uses what is not supported. Otherwise the real server does
 /// not check whether the schema is structural.
 pub(super) fn is_readable(schema: &Value) -> bool {
     let has = |name: &&str| match (*name, schema.get(*name)) {
@@ -35,7 +35,7 @@ pub(super) fn is_readable(schema: &Value) -> bool {
     one.chain(lists.flatten()).chain(fields).all(is_readable)
 }
 
-/// Returns whether a field of a schema is given: some may be false or empty.
+/// Returns true if a field of a schema is given: some may be false or empty.
 pub(super) fn is_given(name: &str, value: &Value) -> bool {
     match name {
         "additionalItems" | "additionalProperties" | "default" | "$ref" => !value.is_null(),
@@ -43,7 +43,7 @@ pub(super) fn is_given(name: &str, value: &Value) -> bool {
     }
 }
 
-/// Returns whether a field of a schema has a value that Go does not take for an absent one.
+/// Returns true if a field of a schema has a value that Go does not take for an absent one.
 fn is_set(value: &Value) -> bool {
     match value {
         Value::Null | Value::Bool(false) => false,

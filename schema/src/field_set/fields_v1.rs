@@ -87,7 +87,7 @@ pub(super) fn decode(value: &Value) -> Result<FieldSet, FieldsV1Error> {
     Ok(decode_node(value)?.1)
 }
 
-/// Returns whether the path to the value is a member, and the members below it.
+/// Returns true if the path to the value is a member, and the members below it.
 fn decode_node(value: &Value) -> Result<(bool, FieldSet), FieldsV1Error> {
     let members = match value {
         Value::Null => return Ok((true, FieldSet::new())),

@@ -27,7 +27,7 @@ pub fn compare_values(a: &Value, b: &Value) -> Ordering {
     }
 }
 
-/// Returns whether two values are equal: `1` equals `1.0`, and the order of members is ignored.
+/// Returns true if two values are equal: `1` equals `1.0`, and the order of members is ignored.
 pub fn equal_values(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => compare_numbers(a, b).is_eq(),
@@ -39,7 +39,7 @@ pub fn equal_values(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Returns whether two objects have equal members.
+/// Returns true if two objects have equal members.
 pub(crate) fn equal_objects(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| equal_values(a, b)))
 }

@@ -44,7 +44,7 @@ struct ExpectedNode {
 // === impl Expected ===
 
 impl Expected<'_> {
-    /// Returns whether an encoded set of the type has members, is as expected, and is current: it
+    /// Returns true if an encoded set of the type has members, is as expected, and is current: it
     /// has no members below a value that is atomic. Without a type it is known to be current.
     pub(super) fn is_met_by(self, set: &str, of: Option<Type<'_>>) -> bool {
         if of.is_none() && self.is_apart_from(set) {
@@ -55,7 +55,7 @@ impl Expected<'_> {
         node.is_some_and(|node| node.has_children) && rest.0.is_empty()
     }
 
-    /// Returns whether no member is expected, and the set does not name the fields that all
+    /// Returns true if no member is expected, and the set does not name the fields that all
     /// excluded members are below. Most sets of other managers are such.
     fn is_apart_from(self, set: &str) -> bool {
         let is_absent = |element: &PathElement| {
@@ -241,7 +241,7 @@ mod tests {
     static NOTHING: Expected<'_> =
         Expected { wanted: &NO_FIELDS, excluded: [&NO_FIELDS, &NO_FIELDS] };
 
-    /// Returns whether a set of a `Thing` is as expected.
+    /// Returns true if a set of a `Thing` is as expected.
     fn is_met(expected: Expected<'_>, set: &str) -> bool {
         let schema = thing();
         let of = Type::Root(schema.root());

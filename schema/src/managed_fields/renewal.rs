@@ -27,7 +27,7 @@ struct Changed {
 // === impl ManagedFields ===
 
 impl ManagedFields {
-    /// Returns whether a manager has a second entry in a JSON text that [`to_json`](Self::to_json)
+    /// Returns true if a manager has a second entry in a JSON text that [`to_json`](Self::to_json)
     /// has returned: a write to the scale has added it, and the next write drops it.
     pub fn has_second(text: &str) -> bool {
         split(text).is_some_and(|entries| has_second(&entries))
@@ -166,7 +166,7 @@ impl<F> Entry<'_, F> {
     }
 }
 
-/// Returns whether a manager has a second entry, from a write to the scale. It has no time.
+/// Returns true if a manager has a second entry, from a write to the scale. It has no time.
 fn has_second<F>(entries: &[Entry<'_, F>]) -> bool {
     let is_second = |entry: &Entry<'_, F>| {
         entry.time.is_empty() && entries.iter().filter(|other| entry.is_same(other)).count() > 1

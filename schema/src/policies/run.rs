@@ -56,7 +56,7 @@ pub(super) fn applies(policy: &Policy, input: &PolicyInput<'_>) -> Result<bool, 
     }
 }
 
-/// Returns whether the conditions hold, or the message about those that fail.
+/// Returns true if the conditions hold, or the message about those that fail.
 fn matches(policy: &Policy, input: &PolicyInput<'_>) -> Result<bool, String> {
     if policy.conditions.is_empty() {
         return Ok(true);

@@ -60,7 +60,7 @@ impl Same {
     }
 }
 
-/// Returns whether a value is as it was, apart from the order of a list map.
+/// Returns true if a value is as it was, apart from the order of a list map.
 fn is_unchanged(place: &Place, value: &Value, old: &Value) -> bool {
     if value == old {
         return true;

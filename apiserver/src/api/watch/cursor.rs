@@ -130,7 +130,7 @@ impl Watch {
         }
     }
 
-    /// Returns whether more events wait for the client than its buffer holds.
+    /// Returns true if more events wait for the client than its buffer holds.
     fn is_overrun(&self, storage: &Storage, shown: u64) -> bool {
         let limit = self.core.watch_buffer();
         if limit == usize::MAX {

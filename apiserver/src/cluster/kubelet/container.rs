@@ -153,7 +153,7 @@ impl Container {
         }
     }
 
-    /// Returns whether the next container may start once an init container has this status.
+    /// Returns true if the next container may start once an init container has this status.
     pub(super) fn is_initialized(&self, status: Option<&ContainerStatus>) -> bool {
         match State::of(status) {
             State::Ended(code) => code == 0 && !self.goes_on,
@@ -162,7 +162,7 @@ impl Container {
         }
     }
 
-    /// Returns whether an init container with this status fails its pod.
+    /// Returns true if an init container with this status fails its pod.
     pub(super) fn has_failed(&self, policy: RestartPolicy, status: &ContainerStatus) -> bool {
         let policy = self.init_policy(policy);
         matches!(State::of(Some(status)), State::Ended(code) if code != 0 && !policy.restarts(code))

@@ -90,7 +90,7 @@ impl Pod {
         self.holds("Ready")
     }
 
-    /// Returns whether the pod has this condition, and it is true.
+    /// Returns true if the pod has this condition, and it is true.
     pub(super) fn holds(&self, name: &str) -> bool {
         self.condition(name).is_some_and(|condition| condition.status == "True")
     }

@@ -24,7 +24,7 @@ impl RestartPolicy {
         }
     }
 
-    /// Returns whether a container that ended with this code is restarted.
+    /// Returns true if a container that ended with this code is restarted.
     pub(super) fn restarts(self, code: i32) -> bool {
         match self {
             Self::Always => true,

@@ -68,7 +68,7 @@ pub(super) fn report(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Value {
     json!({ "metadata": metadata, "status": status })
 }
 
-/// Returns whether a readiness gate of the pod has opened or closed since its last status.
+/// Returns true if a readiness gate of the pod has opened or closed since its last status.
 pub(super) fn awaits_readiness(pod: &Pod) -> bool {
     let has_gates = !pod.spec.readiness_gates.is_empty();
     let is_open = || closed_gates(pod).is_none();

@@ -96,7 +96,7 @@ fn convert(schema: &Value) -> Value {
     Value::Object(converted)
 }
 
-/// Returns whether a member is an extension by Kubernetes.
+/// Returns true if a member is an extension by Kubernetes.
 fn is_rule(name: &str) -> bool {
     name.starts_with("x-kubernetes-")
 }

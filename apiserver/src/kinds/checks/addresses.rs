@@ -21,7 +21,7 @@ pub(super) fn address(address: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// Checks an IP address that must have its canonical form (`IsValidIP`). Returns whether it has.
+/// Checks an IP address that must have its canonical form (`IsValidIP`). Returns true if it has.
 pub(super) fn canonical(address: &Value, at: &str, causes: Causes<'_>) -> bool {
     let text = address.as_str().unwrap_or_default();
     let found = read(text).map(|parsed| parsed.to_string());

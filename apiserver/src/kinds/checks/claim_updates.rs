@@ -100,7 +100,7 @@ fn resource_name(name: &str, at: &str, causes: Causes<'_>) {
 // === impl Update ===
 
 impl Update<'_> {
-    /// Returns whether the class moves from the annotation to the spec.
+    /// Returns true if the class moves from the annotation to the spec.
     fn moves_class(&self) -> bool {
         let [annotated, before] = self.annotated;
         let is_new = member(self.old, "storageClassName").is_null();
@@ -111,7 +111,7 @@ impl Update<'_> {
             && (annotated.is_none() || annotated == before)
     }
 
-    /// Returns whether the class may be set: the claim had none, or the annotation names the same.
+    /// Returns true if the class may be set: the claim had none, or the annotation names the same.
     fn may_set_class(&self) -> bool {
         let class = member(self.new, "storageClassName").as_str();
         let before = self.annotated[1];

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Causes, NOT_NEGATIVE};
 use crate::status::Cause;
 
-/// Returns whether a value means no pod: `0`, `"0%"`, a missing value, or a text that is no number.
+/// Returns true if a value means no pod: `0`, `"0%"`, a missing value, or a text that is no number.
 pub(super) fn is_none(value: &Value) -> bool {
     let number = match value {
         Value::String(text) => percent_of(text).unwrap_or_else(|| number_of(text)),

@@ -82,7 +82,7 @@ fn lengths(attribute: &Value, at: &str, causes: Causes<'_>) {
     }
 }
 
-/// Returns whether a text is a version of the form `1.2.3-rc.1+build`.
+/// Returns true if a text is a version of the form `1.2.3-rc.1+build`.
 fn is_version(text: &str) -> bool {
     let (rest, build) =
         text.split_once('+').map_or((text, None), |(rest, build)| (rest, Some(build)));

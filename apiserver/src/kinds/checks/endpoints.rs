@@ -143,7 +143,7 @@ fn slice_endpoints(endpoints: &[Value], address_type: &str, causes: Causes<'_>) 
     }
 }
 
-/// Reports a list that is too long. Returns whether it is.
+/// Reports a list that is too long. Returns true if it is.
 fn is_too_many(at: &str, list: &[Value], most: usize, causes: Causes<'_>) -> bool {
     let is_wrong = list.len() > most;
     if is_wrong {

@@ -178,7 +178,7 @@ fn identity(subject: &Value, kind: &str, at: &str, causes: Causes<'_>) {
     super::run(NAMESPACE, subject, at, causes);
 }
 
-/// Checks that `*` is alone in a list. Returns whether the list has it.
+/// Checks that `*` is alone in a list. Returns true if the list has it.
 fn exclusive(list: &Value, others: &str, at: &str, causes: Causes<'_>) -> bool {
     let is_wild = items(list).iter().any(|item| item == "*");
     if is_wild && items(list).len() > 1 {

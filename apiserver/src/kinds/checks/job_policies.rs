@@ -17,7 +17,7 @@ const MAX_INDEXES: usize = 64 * 1024;
 const ACTIONS: &[&str] = &["Count", "FailIndex", "FailJob", "Ignore"];
 const OPERATORS: &[&str] = &["In", "NotIn"];
 
-/// Returns whether a job has a policy about failed pods.
+/// Returns true if a job has a policy about failed pods.
 pub(super) fn is_set(spec: &Value) -> bool {
     !member(spec, "podFailurePolicy").is_null()
 }

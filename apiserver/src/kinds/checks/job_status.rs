@@ -68,7 +68,7 @@ fn uncounted(pods: &Value, causes: Causes<'_>) {
     }
 }
 
-/// Returns whether a status has a condition that is true.
+/// Returns true if a status has a condition that is true.
 pub(super) fn has(status: &Value, kind: &str) -> bool {
     has_as(status, kind, "True")
 }

@@ -77,7 +77,7 @@ pub(super) fn all(spec: &Value, old: Option<&Value>, causes: Causes<'_>) {
     }
 }
 
-/// Returns whether a metric of the spec describes an object of an invalid apiVersion.
+/// Returns true if a metric of the spec describes an object of an invalid apiVersion.
 fn has_odd_group(spec: &Value) -> bool {
     let of_objects = |metric: &&Value| text(metric, "type") == "Object";
     let mut described =

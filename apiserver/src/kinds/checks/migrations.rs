@@ -66,7 +66,7 @@ fn check_status(status: &Value, old: &Value, causes: Causes<'_>) {
     }
 }
 
-/// Returns whether a text is a version of an object: a number without leading zeros.
+/// Returns true if a text is a version of an object: a number without leading zeros.
 fn is_version(text: &str) -> bool {
     !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
 }

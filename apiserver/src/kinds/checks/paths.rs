@@ -34,7 +34,7 @@ pub(super) fn without_backsteps(path: &str, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether a part of a path is `..`.
+/// Returns true if a part of a path is `..`.
 pub(super) fn has_backsteps(path: &str) -> bool {
     path.split('/').any(|part| part == "..")
 }

@@ -35,7 +35,7 @@ pub(crate) fn check(metadata: &Value, spec: &Value, at: &str, causes: &mut Vec<C
     }
 }
 
-/// Returns whether a text is a number of 32 bits without a plus and without leading zeros.
+/// Returns true if a text is a number of 32 bits without a plus and without leading zeros.
 fn is_cost(cost: &str) -> bool {
     let is_plain = !cost.starts_with('+') && (cost == "0" || !cost.starts_with('0'));
     is_plain && cost.parse::<i32>().is_ok()

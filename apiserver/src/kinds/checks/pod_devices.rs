@@ -80,7 +80,7 @@ fn reference(claim: &Value) -> String {
     }
 }
 
-/// Returns whether a reference names a request that stands for an extended resource of the
+/// Returns true if a reference names a request that stands for an extended resource of the
 /// container.
 fn is_extended(reference: &str, container: &Value, status: &Value) -> bool {
     let extended = member(status, "extendedResourceClaimStatus");

@@ -76,7 +76,7 @@ fn check_searches(searches: &[Value], at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether a text is a part of a domain that may have underscores.
+/// Returns true if a text is a part of a domain that may have underscores.
 fn is_label(label: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = label.strip_prefix('_').unwrap_or(label).as_bytes();

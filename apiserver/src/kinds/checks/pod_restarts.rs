@@ -52,14 +52,14 @@ fn exit_code(status: &Value) -> Option<i64> {
     (!terminated.is_null()).then_some(code)
 }
 
-/// Returns whether the end of a container can restart all containers. That of an ephemeral one
+/// Returns true if the end of a container can restart all containers. That of an ephemeral one
 /// cannot: validation refuses its rules.
 fn restarts_all(container: &Value) -> bool {
     let mut rules = items(member(container, "restartPolicyRules")).iter();
     rules.any(|rule| text(rule, "action") == "RestartAllContainers")
 }
 
-/// Returns whether a container restarts after an end with this code. Its own rules and its own
+/// Returns true if a container restarts after an end with this code. Its own rules and its own
 /// policy come before the policy of the pod.
 fn restarts(container: &Value, spec: &Value, code: i64) -> bool {
     let own = text(container, "restartPolicy");

@@ -40,7 +40,7 @@ const COUNTED: [&str; 9] = [
     "services.loadbalancers",
 ];
 
-/// Returns whether the name is one of Kubernetes' own limits of a quota, other than `count/…`.
+/// Returns true if the name is one of Kubernetes' own limits of a quota, other than `count/…`.
 pub(super) fn is_standard_limit(name: &str) -> bool {
     is_standard_anywhere(name) && name != STORAGE
 }
@@ -102,17 +102,17 @@ pub(super) fn not_negative(_: &Value, value: &Value, at: &str, causes: &mut Vec<
     }
 }
 
-/// Returns whether amounts of the resource must be integers.
+/// Returns true if amounts of the resource must be integers.
 fn is_whole(name: &str) -> bool {
     COUNTED.contains(&name) || is_extended(name)
 }
 
-/// Returns whether the resource is one of Kubernetes' own.
+/// Returns true if the resource is one of Kubernetes' own.
 pub(super) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Returns whether a quota can limit the resource, of another domain, as `requests.NAME`.
+/// Returns true if a quota can limit the resource, of another domain, as `requests.NAME`.
 fn is_extended(name: &str) -> bool {
     let in_quota = || format!("{REQUESTS}{name}");
     !is_native(name) && !name.starts_with(REQUESTS) && names::qualified(&in_quota()).is_empty()
@@ -172,7 +172,7 @@ fn is_page(resource: &str) -> bool {
     resource.starts_with("hugepages-")
 }
 
-/// Returns whether requests must equal limits: the resource cannot be overcommitted.
+/// Returns true if requests must equal limits: the resource cannot be overcommitted.
 pub(super) fn is_fixed(resource: &str) -> bool {
     !is_native(resource) || is_page(resource)
 }

@@ -54,7 +54,7 @@ const COMPUTE: [&str; 7] =
 const STORAGE_SCOPED: [&str; 2] = ["persistentvolumeclaims", "requests.storage"];
 const MISFIT: &str = "unsupported scope applied to resource";
 
-/// Returns whether some limit does not fit a scope. Other names than the standard ones fit.
+/// Returns true if some limit does not fit a scope. Other names than the standard ones fit.
 fn is_misfit(scope: &str, names: &[&str]) -> bool {
     let fits = |name: &str| match scope {
         "BestEffort" => name == "pods",

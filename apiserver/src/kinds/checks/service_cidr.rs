@@ -102,7 +102,7 @@ pub(super) fn legacy_problem(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns whether the second range contains the first one, and is larger.
+/// Returns true if the second range contains the first one, and is larger.
 pub(super) fn is_strict_subset((part, part_length): Range, (whole, length): Range) -> bool {
     part.is_ipv4() == whole.is_ipv4()
         && length < part_length

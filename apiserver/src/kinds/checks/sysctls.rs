@@ -44,7 +44,7 @@ pub(super) fn check(_: &Value, spec: &Value, at: &str, causes: &mut Vec<Cause>) 
     }
 }
 
-/// Returns whether a name consists of segments between points and slashes.
+/// Returns true if a name consists of segments between points and slashes.
 fn is_name(name: &str) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let is_segment = |segment: &str| {

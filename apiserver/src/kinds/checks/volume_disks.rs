@@ -113,7 +113,7 @@ pub(super) fn problem_of_name(name: &str) -> Option<&'static str> {
     (!is_valid).then_some(NO_NAME)
 }
 
-/// Returns whether a name is like `iqn.2016-04.com.example:storage.disk1`.
+/// Returns true if a name is like `iqn.2016-04.com.example:storage.disk1`.
 fn is_iqn(name: &str) -> bool {
     let Some((authority, storage)) = name.split_once(':') else { return false };
     let Some(authority) = authority.strip_prefix("iqn.") else { return false };
@@ -183,7 +183,7 @@ fn registry(_: &Value, source: &Value, at: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Returns whether a text has a host and a port, as Go's `net.SplitHostPort` reads it.
+/// Returns true if a text has a host and a port, as Go's `net.SplitHostPort` reads it.
 fn is_host_with_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {

@@ -67,7 +67,7 @@ pub(crate) fn configuration(object: &Fields, old: Option<&Fields>, causes: Cause
     rules::name(object, old, causes);
 }
 
-/// Returns whether two lists of webhooks have the same conditions, which an update keeps whatever
+/// Returns true if two lists of webhooks have the same conditions, which an update keeps whatever
 /// they are.
 fn has_same_conditions(webhooks: &[Value], before: &[Value]) -> bool {
     let conditions = |webhook| member(webhook, "matchConditions");

@@ -193,7 +193,7 @@ pub(crate) fn replication_controller(object: &Fields, old: Option<&Fields>, caus
     counts(object, old, &REPLICA_SET, causes);
 }
 
-/// Returns whether there is a valid selector.
+/// Returns true if there is a valid selector.
 pub(super) fn selector(spec: &Value, kind: &str, needed: bool, causes: Causes<'_>) -> bool {
     let selector = member(spec, "selector");
     if selector.is_null() {

@@ -25,7 +25,7 @@ impl Condition {
         self
     }
 
-    /// Returns whether the definition has this condition, at whatever time.
+    /// Returns true if the definition has this condition, at whatever time.
     pub(super) fn is_set(&self, definition: &Fields) -> bool {
         find(definition, self.kind).is_some_and(|known| {
             known["status"] == self.status
@@ -63,7 +63,7 @@ pub(super) fn find<'a>(definition: &'a Fields, kind: &str) -> Option<&'a Value> 
     list.iter().find(|condition| condition["type"] == *kind)
 }
 
-/// Returns whether a condition is true.
+/// Returns true if a condition is true.
 pub(crate) fn is_true(definition: &Fields, kind: &str) -> bool {
     find(definition, kind).is_some_and(|condition| condition["status"] == "True")
 }

@@ -117,7 +117,7 @@ pub(super) fn check_shared(versions: &[Value], errors: &mut Vec<FieldError>) {
     }
 }
 
-/// Returns whether a version has a default in its schema.
+/// Returns true if a version has a default in its schema.
 pub(super) fn has_default(version: &Value) -> bool {
     fn has(schema: &Value) -> bool {
         schema.get("default").is_some_and(|default| !default.is_null())

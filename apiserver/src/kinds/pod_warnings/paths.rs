@@ -100,7 +100,7 @@ impl<'a> File<'a> {
         Self { path: path.trim_end_matches('/'), source }
     }
 
-    /// Returns whether both files have one path, or one is inside of the other.
+    /// Returns true if both files have one path, or one is inside of the other.
     fn overlaps(&self, other: &Self) -> bool {
         let is_below = |one: &str, folder: &str| {
             one.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -184,7 +184,7 @@ fn complete_unselected(spec: &mut Fields) {
     spec.insert("ipFamilies".to_owned(), json!(families));
 }
 
-/// Returns whether a service prefers two families as before, and has the same addresses.
+/// Returns true if a service prefers two families as before, and has the same addresses.
 fn keeps_preference(spec: &Fields, old: &Fields) -> bool {
     kind_of(spec) == kind_of(old)
         && matches!(kind_of(spec), "ClusterIP" | "NodePort" | "LoadBalancer")

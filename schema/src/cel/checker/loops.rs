@@ -122,7 +122,7 @@ impl Checker<'_> {
     }
 }
 
-/// Returns whether values of a type have an order.
+/// Returns true if values of a type have an order.
 fn is_comparable(found: &Type) -> bool {
     matches!(
         found,

@@ -133,7 +133,7 @@ fn format_text<'a>(steps: &Steps, text: &str, list: &[Value<'a>]) -> Result<'a> 
 // === impl Clause ===
 
 impl Clause {
-    /// Returns whether values of a type fit the clause.
+    /// Returns true if values of a type fit the clause.
     pub(in crate::cel) fn takes(self, kind: &Type) -> bool {
         let is_number = matches!(kind, Type::Int | Type::Uint);
         *kind == Type::Dyn
