@@ -223,11 +223,13 @@ impl FieldManager {
     ) -> T {
         let api_version = kind.api_version();
         let schema = schema_of(kind);
-        if kind.definition.is_none() && other_versions(kind).next().is_some() {
-            return self.with_writer_of_versions(kind, (&api_version, &schema), empty, run);
-        }
-        let definition = kind.definition.as_ref();
-        let others = definition.map(|definition| definition.other_versions()).unwrap_or_default();
+        let built_in = other_versions(kind).map(|other| (other.api_version(), schema_of(other)));
+        let built_in: Vec<(String, Schema)> = built_in.collect();
+        let others = match &kind.definition {
+            Some(definition) => definition.other_versions(),
+            None => built_in.iter().map(|(version, schema)| (version.as_str(), schema)).collect(),
+        };
+        let converter = self.converter.as_deref().map(|converter| converter as _);
         run(FieldWriter {
             manager: &self.name,
             api_version: &api_version,
@@ -235,32 +237,7 @@ impl FieldManager {
             now: &self.now,
             schema: &schema,
             other_versions: &others,
-            converter: self.converter.as_deref().map(|converter| converter as _),
-            empty,
-            reset: &reset_fields(kind, self.target),
-        })
-    }
-
-    /// Calls `run` with the writer of a built-in kind that has several versions.
-    fn with_writer_of_versions<T>(
-        &self,
-        kind: &Kind,
-        (api_version, schema): (&str, &Schema),
-        empty: &Fields,
-        run: impl FnOnce(FieldWriter<'_>) -> T,
-    ) -> T {
-        let others = other_versions(kind).map(|other| (other.api_version(), schema_of(other)));
-        let others: Vec<(String, Schema)> = others.collect();
-        let others: Vec<_> =
-            others.iter().map(|(version, schema)| (version.as_str(), schema)).collect();
-        run(FieldWriter {
-            manager: &self.name,
-            api_version,
-            subresource: &self.subresource,
-            now: &self.now,
-            schema,
-            other_versions: &others,
-            converter: Some(&Versions),
+            converter: converter.or_else(|| (!built_in.is_empty()).then_some(&Versions as _)),
             empty,
             reset: &reset_fields(kind, self.target),
         })
