@@ -14,7 +14,7 @@ use super::{drop_empty, meta_text, metadata, metadata_mut};
 use crate::access::User;
 use crate::clock::rfc3339;
 use crate::fields::Fields;
-use crate::go_json::{GoInteger, parse_integer, whole_numbers};
+use crate::go_json::whole_numbers;
 use crate::kinds::{Allocator, Generation, Kind, OnCreate, Served, Status};
 use crate::plugin::At;
 use crate::status::{Cause, Failure, Result};
@@ -50,15 +50,6 @@ pub(crate) fn given_version(object: &Fields) -> Option<u64> {
     let text = meta_text(object, "resourceVersion");
     // Rust accepts a sign, unlike the real server.
     if text.starts_with('+') { None } else { text.parse().ok() }
-}
-
-/// Fails if the version that the client gave to an object, which its write may update or create, is
-/// no number.
-pub(crate) fn check_version(object: &Fields) -> Result<()> {
-    match meta_text(object, "resourceVersion") {
-        "" => Ok(()),
-        text => parse_integer::<u64>(text, GoInteger::Uint).map(drop).map_err(Failure::internal),
-    }
 }
 
 /// Completes and checks a new object.

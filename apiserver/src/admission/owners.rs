@@ -105,8 +105,6 @@ impl Ownership {
         requested: Option<&Value>,
     ) {
         let before = stored(old);
-        // The second entry of a manager is dropped even if the write changes nothing.
-        let has_second = || before.is_some_and(ManagedFields::has_second);
         let is_same = is_same_content(old, new);
         let keeps = requested.is_none_or(|sent| before == Some(sent.to_string().as_str()));
         if let Self::Tracked(manager) = self
@@ -118,15 +116,17 @@ impl Ownership {
             }
             return;
         }
+        // The second entry of a manager is dropped even if the write changes nothing.
+        let changes_nothing = is_same && !before.is_some_and(ManagedFields::has_second);
         let owners = match self {
-            Self::Tracked(_) if is_same && keeps && !has_second() => None,
+            Self::Tracked(_) if changes_nothing && keeps => None,
             Self::Tracked(manager) => manager.update(kind, old, new, requested),
             Self::Known(owners) | Self::Admitted(Admitted { owners, .. }) => Some(owners.clone()),
             Self::Kept => None,
         };
         let Some(owners) = owners else { return set(new, before.map(str::to_owned)) };
         // A write that changes only times is no write.
-        let is_noop = is_same && !has_second() && decode(before).is_same_except_times(&owners);
+        let is_noop = changes_nothing && decode(before).is_same_except_times(&owners);
         set(new, if is_noop { before.map(str::to_owned) } else { owners.to_json() });
     }
 }

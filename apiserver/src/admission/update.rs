@@ -74,13 +74,22 @@ pub(crate) fn check_uid(kind: &Kind, old: &Fields, new: &Fields, dry_run: bool) 
     Err(precondition_failed(kind, place, "UID", (uid, stored), dry_run))
 }
 
+/// Returns the resourceVersion that the client states; 0 if it states none.
+///
+/// # Errors
+///
+/// Fails if it is no number.
+pub(crate) fn stated_version(object: &Fields) -> Result<u64> {
+    match meta_text(object, "resourceVersion") {
+        "" => Ok(0),
+        text => parse_integer(text, GoInteger::Uint).map_err(Failure::internal),
+    }
+}
+
 /// Checks the resourceVersion of a PUT or PATCH against the stored object.
 pub(crate) fn check_version(kind: &Kind, old: &Fields, new: &Fields) -> Result<()> {
     let name = meta_text(old, "name");
-    let version = match meta_text(new, "resourceVersion") {
-        "" => 0,
-        text => parse_integer::<u64>(text, GoInteger::Uint).map_err(Failure::internal)?,
-    };
+    let version = stated_version(new)?;
     // 0 is no version: the update is unconditional. A patch, too, can remove the version.
     if version == 0 {
         if !kind.unconditional_update {

@@ -15,9 +15,9 @@ use super::{
     addresses, escalation, guards, limits, parameters, policies, roles, service_accounts, webhooks,
 };
 use crate::admission::create::{self, SystemMetadata};
-use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
 use crate::admission::target::Target;
+use crate::admission::{meta_text, update};
 use crate::core::Core;
 use crate::fields::Fields;
 use crate::kinds::{Allocations, Allocator, Served};
@@ -61,7 +61,7 @@ pub(super) fn create_object(
     let served = &call.target.served;
     let (renderer, form) = Renderer::of_write(core, call);
     if new.is_upsert {
-        create::check_version(object)?;
+        update::stated_version(object)?;
     }
     check_definition(core, served, object)?;
     escalation::check(core, call, object, None)?;

@@ -99,8 +99,8 @@ impl<K: Object> MutationCache<K> {
         Snapshot::from_objects(found)
     }
 
-    /// Replaces one object in `found` by its newer state, or adds or removes it, depending on
-    /// whether it has the value.
+    /// Replaces one object in `found` by its newer state. Removes the object if that state lacks
+    /// the value, and adds it if only that state has the value.
     fn lay_over<V, Q>(
         &self,
         found: &mut Vec<Arc<K>>,
