@@ -26,7 +26,7 @@ pub use user::User;
 pub(crate) use bindings::{Binding, RoleRef};
 pub(crate) use certificate::{Certificate, is_malformed, requested_key};
 pub(crate) use issuer::{Issuer, TokenSettings, Validity, Verified};
-pub(crate) use rules::{Attributes, PolicyRule, Role, missing_rights, quoted};
+pub(crate) use rules::{Attributes, Names, PolicyRule, Role, missing_rights, quoted};
 pub(crate) use web_token::{Claims, Holder, Named, SecretClaims};
 
 use tokens::Tokens;

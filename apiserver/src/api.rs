@@ -50,11 +50,11 @@ mod watch;
 mod webhooks;
 mod write;
 
-pub(crate) use access::admit;
+pub(crate) use access::{Admitted, admit};
 pub(crate) use bootstrap::{populate, recreate, resume};
 pub(crate) use definitions::{
-    install as install_definition, reinstall as reinstall_definitions, relabel_after_write,
-    serve_changed_definitions, settle,
+    install as install_definition, reinstall as reinstall_definitions, serve_changed_definitions,
+    settle,
 };
 pub(crate) use kubelet::answer as answer_without_kubelet;
 
@@ -63,11 +63,20 @@ use std::sync::Arc;
 use http::Method;
 
 use crate::core::Core;
-use crate::kinds::{Kind, Operations};
+use crate::flow_control::FLOW_CONTROL_GROUP;
+use crate::kinds::{Kind, Operations, Served};
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::target::Target;
 use crate::status::{Failure, Result};
+
+/// Follows a write of a client, which may have failed: what other objects show of it.
+pub(crate) fn after_write(core: &Core, served: &Served) {
+    definitions::relabel_after_write(core, served);
+    if served.home.group == FLOW_CONTROL_GROUP {
+        flow_schemas::report(core);
+    }
+}
 
 /// Finds the verb of a request, and carries it out.
 pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> {

@@ -30,7 +30,7 @@ use crate::plugin::AdmissionPlugin;
 use crate::recent::Recent;
 use crate::storage::{Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::ClientView;
-use crate::{policies, webhooks};
+use crate::{flow_control, policies, webhooks};
 
 /// The state of one server.
 #[derive(Debug)]
@@ -59,6 +59,10 @@ pub(crate) struct Core {
     webhook_resources: [Option<ResourceId>; 2],
     /// The webhooks that are configured. No other lock is taken while this one is held.
     webhooks: Mutex<webhooks::Cache>,
+    /// The storage of flow schemas, and that of priority levels.
+    flow_resources: [ResourceId; 2],
+    /// The flow schemas and priority levels, read. No other lock is taken while this one is held.
+    flows: Mutex<flow_control::Cache>,
     /// Calls webhooks.
     pub(crate) webhook_client: webhooks::Client,
     /// Locked while a service is written. The lock of the storage is taken while this one is held.
@@ -112,6 +116,7 @@ impl Core {
             kinds.runs(AdmissionPlugin::MutatingAdmissionWebhook).then_some(mutating),
             kinds.runs(AdmissionPlugin::ValidatingAdmissionWebhook).then_some(validating),
         ];
+        let flow_resources = kinds.flow_kinds().map(|served| served.resource);
         let stopped = CancellationToken::new();
         let streams = Mutex::new(stopped.child_token());
         Arc::new(Self {
@@ -127,6 +132,8 @@ impl Core {
             mutating: Mutex::default(),
             webhook_resources,
             webhooks: Mutex::default(),
+            flow_resources,
+            flows: Mutex::default(),
             webhook_client: webhooks::Client::default(),
             allocations: Mutex::default(),
             clock,

@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homeostat_core::go_quote;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -27,6 +27,7 @@ use tower::BoxError;
 use crate::access::User;
 use crate::api;
 use crate::core::Core;
+use crate::flow_control::Flow;
 use crate::kinds::{Kinds, Operations};
 use crate::media::Media;
 use crate::reply::{self, Body, Reply};
@@ -44,6 +45,10 @@ const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// The header with the id of a request: the client's, else one of the server.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
+
+/// The headers with the uids of the flow schema and of the priority level of a request.
+const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
+const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// The `OpenAPI` documents of one server, made at the first request for them and after each change
 /// of the kinds.
@@ -68,7 +73,17 @@ where
 {
     let given = request.headers().get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
     let is_indented = is_indented(&request);
-    let (mut response, is_audited) = respond(&core, &documents, request).await;
+    let (mut parts, body) = request.into_parts();
+    let old = legacy_watch::rewrite(&parts.method, &parts.uri)
+        .map(|uri| std::mem::replace(&mut parts.uri, uri));
+    let (admitted, flow) = admit(&core, &parts);
+    let (mut response, is_audited) = match admitted {
+        Ok(admitted) => respond(&core, &documents, (parts, old, body), admitted).await,
+        Err(response) => (without_body(&parts.method, *response), true),
+    };
+    if let Some(flow) = flow {
+        name_flow(&flow, response.headers_mut());
+    }
     if is_indented {
         response = reply::indented(response);
     }
@@ -85,24 +100,18 @@ fn is_indented<B>(request: &Request<B>) -> bool {
     negotiate::wants_indented(headers, query) && !request.uri().path().starts_with("/openapi/")
 }
 
-/// Answers one request. Returns false with a reply that the real server gives before it assigns
+/// Answers one request, whose URI is `old` if it is a watch by an old path. Returns false with a reply that the real server gives before it assigns
 /// an audit id.
 async fn respond<B>(
     core: &Arc<Core>,
     documents: &DocumentCache,
-    request: Request<B>,
+    (parts, old, body): (Parts, Option<Uri>, B),
+    (limit, user): Admitted,
 ) -> (Response<Body>, bool)
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let (mut parts, body) = request.into_parts();
-    let old = legacy_watch::rewrite(&parts.method, &parts.uri)
-        .map(|uri| std::mem::replace(&mut parts.uri, uri));
-    let (limit, user) = match admit(core, &parts) {
-        Ok(admitted) => admitted,
-        Err(response) => return (without_body(&parts.method, *response), true),
-    };
     let query = parts.uri.query().unwrap_or_default();
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
@@ -172,13 +181,20 @@ fn recording(
 /// The time that the client gives to a request, and its user.
 type Admitted = (Option<Duration>, Arc<User>);
 
-/// Fails with the reply to a request that goes no further.
-fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Response<Body>>> {
+/// Fails with the reply to a request that goes no further. Returns its flow, too, if it has one.
+fn admit(
+    core: &Core,
+    parts: &Parts,
+) -> (std::result::Result<Admitted, Box<Response<Body>>>, Option<Flow>) {
     let reply = |failure| {
         Box::new(Reply::Failure(failure).into_response(negotiate::status_media(&parts.headers)))
     };
-    let limit = deadline::limit(parts).map_err(reply)?;
-    let user = api::admit(core, parts).map_err(|failure| {
+    let limit = match deadline::limit(parts) {
+        Ok(limit) => limit,
+        Err(failure) => return (Err(reply(failure)), None),
+    };
+    let api::Admitted { user, flow } = api::admit(core, parts);
+    let user = user.map_err(|failure| {
         let is_refused = failure.code != 401;
         let mut response = reply(failure);
         if is_refused {
@@ -186,8 +202,15 @@ fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Respon
             response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
         }
         response
-    })?;
-    Ok((limit, user))
+    });
+    (user.map(|user| (limit, user)), flow)
+}
+
+/// Names the flow of a request in the headers of its reply.
+fn name_flow(flow: &Flow, headers: &mut HeaderMap) {
+    let value = |uid: &str| HeaderValue::from_str(uid).expect("an uid is ASCII");
+    headers.insert(FLOW_SCHEMA, value(&flow.schema));
+    headers.insert(PRIORITY_LEVEL, value(&flow.level));
 }
 
 /// Removes the body of a reply to HEAD.
@@ -225,7 +248,7 @@ where
     call.warnings.extend(definition.and_then(|definition| definition.deprecation.clone()));
     let reply = api::dispatch(core, &call).await.unwrap_or_else(Reply::Failure);
     if call.method != Method::GET {
-        api::relabel_after_write(core, &call.target.served);
+        api::after_write(core, &call.target.served);
     }
     core.metrics.take(call.conversation.take_tally());
     let media = match reply {

@@ -64,6 +64,7 @@ mod core;
 #[cfg(feature = "tls")]
 mod credentials;
 mod fields;
+mod flow_control;
 mod go_base64;
 mod go_diff;
 mod go_json;
@@ -77,6 +78,7 @@ mod object;
 mod pem;
 mod pod_security;
 mod quantity;
+mod read_objects;
 mod recent;
 mod request;
 mod selection;

@@ -18,7 +18,7 @@ mod select;
 mod world;
 
 pub(crate) use attributes::{Attributes, GroupKind, Matched, Operation, Place};
-pub(crate) use cache::{Cache, Kept};
+pub(crate) use cache::Cache;
 pub(crate) use codec::{Codec, Source};
 pub(crate) use decide::{Denial, Enforcement, Outcome, decide, input_of, is_exempt};
 pub(crate) use matching::MatchResources;

@@ -21,20 +21,20 @@ pub(crate) struct Attributes {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct PolicyRule {
-    pub(crate) verbs: Nullable,
-    #[serde(skip_serializing_if = "Nullable::is_empty")]
-    pub(crate) api_groups: Nullable,
-    #[serde(skip_serializing_if = "Nullable::is_empty")]
-    pub(crate) resources: Nullable,
-    #[serde(skip_serializing_if = "Nullable::is_empty")]
-    pub(crate) resource_names: Nullable,
-    #[serde(skip_serializing_if = "Nullable::is_empty", rename = "nonResourceURLs")]
-    pub(crate) non_resource_urls: Nullable,
+    pub(crate) verbs: Names,
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub(crate) api_groups: Names,
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub(crate) resources: Names,
+    #[serde(skip_serializing_if = "Names::is_empty")]
+    pub(crate) resource_names: Names,
+    #[serde(skip_serializing_if = "Names::is_empty", rename = "nonResourceURLs")]
+    pub(crate) non_resource_urls: Names,
 }
 
-/// A list of texts; null is an empty one.
+/// A list of names; null is an empty one, and `*` stands for all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub(crate) struct Nullable(Vec<String>);
+pub(crate) struct Names(Vec<String>);
 
 /// The part of a Role or a `ClusterRole` that decides.
 #[derive(Debug, Default, Deserialize)]
@@ -45,19 +45,24 @@ pub(crate) struct Role {
 
 const ANY: &str = "*";
 
-// === impl Nullable ===
+// === impl Names ===
 
-impl Nullable {
+impl Names {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    fn has(&self, text: &str) -> bool {
+    /// Returns true if this is one of the names, or if they are all.
+    pub(crate) fn has(&self, text: &str) -> bool {
         self.0.iter().any(|known| known == ANY || known == text)
     }
 }
 
-impl<'de> Deserialize<'de> for Nullable {
+impl<'de> Deserialize<'de> for Names {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default()))
     }
@@ -92,7 +97,7 @@ impl PolicyRule {
 
     /// Returns a rule that gives every right.
     pub(crate) fn everything() -> [Self; 2] {
-        let any = || Nullable(vec![ANY.to_owned()]);
+        let any = || Names(vec![ANY.to_owned()]);
         let resources =
             Self { verbs: any(), api_groups: any(), resources: any(), ..Self::default() };
         [resources, Self { verbs: any(), non_resource_urls: any(), ..Self::default() }]
@@ -100,7 +105,7 @@ impl PolicyRule {
 
     /// Splits the rule into rules with one verb for one resource, object or path.
     fn single_rights(&self) -> Vec<Self> {
-        let one = |text: &String| Nullable(vec![text.clone()]);
+        let one = |text: &String| Names(vec![text.clone()]);
         let mut rights = Vec::new();
         for (group, resource) in pairs(&self.api_groups, &self.resources) {
             rights.extend(self.verbs.0.iter().map(|verb| Self {
@@ -126,7 +131,7 @@ impl PolicyRule {
 
     /// Returns true if the rule gives a right of [`single_rights`](Self::single_rights).
     fn gives(&self, right: &Self) -> bool {
-        let all = |list: &Nullable, wanted: &Nullable| wanted.0.iter().all(|text| list.has(text));
+        let all = |list: &Names, wanted: &Names| wanted.0.iter().all(|text| list.has(text));
         let has_resource = |path: &String| {
             let of_any = path.split_once('/').map(|(_, part)| format!("*/{part}"));
             self.resources.has(path) || of_any.is_some_and(|path| self.resources.0.contains(&path))
@@ -198,7 +203,7 @@ fn covers(url: &str, path: &str) -> bool {
     url == ANY || url == path || is_prefix
 }
 
-fn pairs<'a>(a: &'a Nullable, b: &'a Nullable) -> impl Iterator<Item = (&'a String, &'a String)> {
+fn pairs<'a>(a: &'a Names, b: &'a Names) -> impl Iterator<Item = (&'a String, &'a String)> {
     a.0.iter().flat_map(|a| b.0.iter().map(move |b| (a, b)))
 }
 

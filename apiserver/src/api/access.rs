@@ -13,6 +13,7 @@ use super::{bearer, impersonation};
 use crate::access::{Attributes, Caller, ClientCertificate, User};
 use crate::core::Core;
 use crate::field_selector::{FieldOperator, FieldSelector};
+use crate::flow_control::Flow;
 use crate::kinds::Author;
 use crate::metrics::Counter;
 use crate::names::path_segment;
@@ -50,9 +51,41 @@ impl Author for Requester<'_> {
 
 // === requests ===
 
-/// Finds the user of a request and, if the server enforces roles, fails if that user may not make
-/// it.
-pub(crate) fn admit(core: &Core, parts: &Parts) -> Result<Arc<User>> {
+/// The decision about a request before it is read.
+#[derive(Debug)]
+pub(crate) struct Admitted {
+    /// The user who makes the request; the reply to one that goes no further.
+    pub(crate) user: Result<Arc<User>>,
+    /// `None` if the server has no flow control, or if it has not found the user.
+    pub(crate) flow: Option<Flow>,
+}
+
+/// The user of a request.
+struct Identity {
+    /// The user's name in metrics: of the one whose credentials the request has.
+    name: &'static str,
+    user: Arc<User>,
+    /// The request as rules describe it; `None` if the server has no users.
+    request: Option<Attributes>,
+}
+
+/// Finds the user of a request and its flow. If the server enforces roles, the user must have the
+/// right to make it.
+pub(crate) fn admit(core: &Core, parts: &Parts) -> Admitted {
+    let Identity { name, user, request } = match identify(core, parts) {
+        Ok(identity) => identity,
+        Err(failure) => return Admitted { user: Err(failure), flow: None },
+    };
+    let control = request.as_ref().zip(core.flow_control());
+    let flow = control.and_then(|(request, control)| control.flow_of(&user, request));
+    let enforced = request.filter(|_| core.access.is_enforced());
+    let checked = enforced.map_or(Ok(()), |request| check(core, &user, &request));
+    count_admitted(core, name, Some(if checked.is_ok() { "allowed" } else { "no-opinion" }));
+    Admitted { user: checked.map(|()| user), flow }
+}
+
+/// Finds the user of a request, or the one that it impersonates.
+fn identify(core: &Core, parts: &Parts) -> Result<Identity> {
     let user = authenticate(core, parts).inspect_err(|_| {
         let is_wrong = bearer_token(&parts.headers).is_some()
             || parts.extensions.get::<ClientCertificate>().is_some();
@@ -60,20 +93,11 @@ pub(crate) fn admit(core: &Core, parts: &Parts) -> Result<Arc<User>> {
         core.metrics.count(Counter::Authentications, &[Cow::Borrowed(result)]);
     })?;
     let name = known_name(&user.name);
-    let request = core.access.is_enforced().then(|| attributes(parts)).flatten();
-    let user = impersonation::user_of(core, &parts.headers, user, request.as_ref());
-    let (user, checked) = match user {
-        Ok(user) => {
-            let checked = request.map_or(Ok(()), |request| check(core, &user, &request));
-            (user, checked)
-        }
-        Err(failure) => {
-            count_admitted(core, name, None);
-            return Err(failure);
-        }
-    };
-    count_admitted(core, name, Some(if checked.is_ok() { "allowed" } else { "no-opinion" }));
-    checked.map(|()| user)
+    let request = core.access.authenticates().then(|| attributes(parts)).flatten();
+    let enforced = request.as_ref().filter(|_| core.access.is_enforced());
+    let user = impersonation::user_of(core, &parts.headers, user, enforced)
+        .inspect_err(|_| count_admitted(core, name, None))?;
+    Ok(Identity { name, user, request })
 }
 
 /// Counts a user that was found, and the decision about the request, if there was one.

@@ -11,6 +11,7 @@ use super::server_objects::{SERVER, store, try_store};
 use super::{addresses, definitions, flow_schemas};
 use crate::access::RBAC_GROUP;
 use crate::core::Core;
+use crate::flow_control::FLOW_CONTROL_GROUP;
 use crate::kinds::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, BUILT_IN_SETTINGS, Kinds, Served};
 use crate::state::{Contents, State};
 use crate::storage::ResourceId;
@@ -29,9 +30,6 @@ struct BuiltIn {
     /// The name under which the server writes it.
     manager: &'static str,
 }
-
-/// The group of flow schemas and priority levels.
-const FLOW_CONTROL: &str = "flowcontrol.apiserver.k8s.io";
 
 /// The name under which flow control creates them.
 const FLOW_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
@@ -55,16 +53,14 @@ pub(crate) fn populate(core: &Core) {
             }
         }
     }
-    report(core, &built_in);
+    report(core);
 }
 
 /// Sets the conditions that the real server's controllers set.
-fn report(core: &Core, built_in: &[BuiltIn]) {
+fn report(core: &Core) {
     addresses::repair(core);
     addresses::report_range(core);
-    for one in built_in.iter().filter(|one| one.served.home.plural == "flowschemas") {
-        flow_schemas::report_found(core, &one.served, &one.key());
-    }
+    flow_schemas::report(core);
 }
 
 /// Creates deleted objects of the resource again, after a while, as the real server's controllers
@@ -84,7 +80,7 @@ pub(crate) async fn recreate(core: Arc<Core>, resource: ResourceId) {
             tracing::warn!(%kind, %error, "cannot create a deleted object of the server again");
         }
     }
-    report(&core, &built_in);
+    report(&core);
 }
 
 fn built_in(core: &Core) -> Vec<BuiltIn> {
@@ -114,7 +110,7 @@ fn settings(kinds: &Kinds) -> Vec<BuiltIn> {
     let of_resource = |(plural, objects): (String, Vec<Value>)| {
         let (group, manager) = match plural.as_str() {
             "apiservices" => ("apiregistration.k8s.io", SERVER),
-            _ => (FLOW_CONTROL, FLOW_MANAGER),
+            _ => (FLOW_CONTROL_GROUP, FLOW_MANAGER),
         };
         let served = kinds.find(group, "v1", &plural).expect("the table has the kind");
         objects.into_iter().map(move |object| BuiltIn { served: served.clone(), object, manager })
@@ -164,7 +160,7 @@ impl BuiltIn {
     }
 
     fn is_slow(&self) -> bool {
-        self.served.home.group == FLOW_CONTROL || self.served.home.plural == "namespaces"
+        self.served.home.group == FLOW_CONTROL_GROUP || self.served.home.plural == "namespaces"
     }
 
     fn key(&self) -> String {

@@ -185,7 +185,7 @@ fn install_kinds(core: &Core, name: &str, definition: &Fields) {
 
 /// Gives the objects of a kind the fields of its present definition, if a write was carried out by
 /// an earlier one: the definition has changed while the write waited, as for a webhook.
-pub(crate) fn relabel_after_write(core: &Core, served: &Served) {
+pub(super) fn relabel_after_write(core: &Core, served: &Served) {
     let definition = served.kind.definition.as_ref();
     if !definition.is_some_and(|definition| definition.retired().is_cancelled()) {
         return;

@@ -10,37 +10,57 @@ use crate::admission::update::{self, Change, Outcome};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
+use crate::flow_control::FlowControl;
 use crate::kinds::Served;
 use crate::object::Stored;
 
 /// The name under which flow control writes.
 const MANAGER: &str = "api-priority-and-fairness-config-consumer-v1";
 
-/// Sets the condition of a new flow schema whose priority level exists.
-pub(super) fn report_found(core: &Core, schemas: &Served, name: &str) {
-    let Some(stored) = core.get(schemas.resource, name) else { return };
-    let old = stored.packed_fields();
-    if read_path(&old, "status.conditions").is_some() {
-        return;
-    }
-    if let Some(new) = with_condition(core, schemas, &stored, &old) {
-        drop(core.put(schemas.resource, name, Some(stored.revision), schemas.encode(new)));
+const DANGLING: &str = "Dangling";
+
+/// Sets the condition of each flow schema whose priority level has appeared or is gone.
+///
+/// It does nothing in a server without users, which has no priority levels of its own.
+pub(super) fn report(core: &Core) {
+    let Some(control) = core.flow_control() else { return };
+    let [schemas, _] = core.kinds().flow_kinds();
+    let stored = core.read(|storage| storage.objects(schemas.resource).clone());
+    for (key, stored) in &stored {
+        if let Some(new) = with_condition(core, &schemas, stored, &control) {
+            // After a write in between, that one's report sets the condition.
+            drop(core.put(schemas.resource, key, Some(stored.revision), schemas.encode(new)));
+        }
     }
 }
 
-/// Returns the flow schema with its condition, which the server applies.
-fn with_condition(core: &Core, schemas: &Served, stored: &Stored, old: &Fields) -> Option<Fields> {
-    let now = rfc3339(core.clock.now());
+/// Returns the flow schema with its condition, which the server applies; `None` if it has it.
+fn with_condition(
+    core: &Core,
+    schemas: &Served,
+    stored: &Stored,
+    control: &FlowControl,
+) -> Option<Fields> {
+    let old = &stored.packed_fields();
     let level = read_path(old, "spec.priorityLevelConfiguration.name")?.as_str()?;
+    let (status, reason, found) = if control.has_level(level) {
+        ("False", "Found", "and it exists")
+    } else {
+        ("True", "NotFound", "but there is no such object")
+    };
     let message = format!(
-        "This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" and it \
-         exists"
+        "This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" {found}"
     );
+    let now = rfc3339(core.clock.now());
+    let wanted = json!({"type": DANGLING, "status": status, "reason": reason, "message": message,
+        "lastTransitionTime": now});
+    if condition(old).is_some_and(|known| is_same(known, &wanted)) {
+        return None;
+    }
     let config = json!({
         "apiVersion": schemas.kind.api_version(), "kind": schemas.kind.kind,
         "metadata": {"name": stored.selectable.name},
-        "status": {"conditions": [{"type": "Dangling", "status": "False", "reason": "Found",
-            "message": message, "lastTransitionTime": now}]},
+        "status": {"conditions": [wanted]},
     });
     let Value::Object(config) = config else { return None };
     let (target, subresource) = (Target::Status, "status".to_owned());
@@ -53,4 +73,14 @@ fn with_condition(core: &Core, schemas: &Served, stored: &Stored, old: &Fields) 
         Ok((Outcome::Store(new), _)) => Some(new),
         _ => None,
     }
+}
+
+fn condition(schema: &Fields) -> Option<&Value> {
+    let conditions = read_path(schema, "status.conditions")?.as_array()?;
+    conditions.iter().find(|condition| condition["type"] == DANGLING)
+}
+
+/// Returns true if two conditions are equal apart from their times.
+fn is_same(known: &Value, wanted: &Value) -> bool {
+    ["status", "reason", "message"].iter().all(|member| known[member] == wanted[member])
 }

@@ -1,10 +1,11 @@
-//! The policies and webhooks that objects of the store configure.
+//! The policies, webhooks and flows that objects of the store configure.
 
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::Core;
+use crate::flow_control::FlowControl;
 use crate::policies::{self, Policies};
 use crate::storage::ResourceId;
 use crate::webhooks::Webhooks;
@@ -41,5 +42,15 @@ impl Core {
             is_used.then(|| all.map(|objects| objects.cloned().unwrap_or_default()))
         })?;
         self.webhooks.lock().follow(&mutating, &validating)
+    }
+
+    /// Returns the flow schemas and priority levels; `None` without users, whom they are about.
+    pub(crate) fn flow_control(&self) -> Option<Arc<FlowControl>> {
+        if !self.access.authenticates() {
+            return None;
+        }
+        let [schemas, levels] =
+            self.read(|storage| self.flow_resources.map(|id| storage.objects(id).clone()));
+        Some(self.flows.lock().follow(&schemas, &levels))
     }
 }

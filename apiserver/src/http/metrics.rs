@@ -12,8 +12,9 @@ use crate::reply::{Document, Reply};
 
 /// The media type of the real server's document.
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
-/// The metric, under the name of the real server.
+/// The metrics, under the names of the real server.
 const OBJECTS: &str = "apiserver_resource_objects";
+const SEATS: &str = "apiserver_flowcontrol_nominal_limit_seats";
 
 /// Answers a request for the document. DELETE resets the counts.
 pub(super) fn answer(core: &Core, method: &Method) -> Reply {
@@ -23,6 +24,7 @@ pub(super) fn answer(core: &Core, method: &Method) -> Reply {
     }
     let mut families = core.metrics.families();
     families.push((OBJECTS, objects(stored(core))));
+    families.extend(core.flow_control().map(|control| (SEATS, seats(&control.nominal_seats()))));
     families.sort_unstable_by_key(|(name, _)| *name);
     let body: String = families.into_iter().map(|(_, text)| text).collect();
     let body = body.into();
@@ -53,6 +55,18 @@ fn objects(stored: Vec<(String, String, usize)>) -> String {
     );
     for (group, plural, count) in stored {
         writeln!(text, "{OBJECTS}{{group=\"{group}\",resource=\"{plural}\"}} {count}")
+            .expect("writing to a String does not fail");
+    }
+    text
+}
+
+fn seats(levels: &[(&str, u64)]) -> String {
+    let mut text = format!(
+        "# HELP {SEATS} [BETA] Nominal number of execution seats configured for each priority \
+         level\n# TYPE {SEATS} gauge\n"
+    );
+    for (level, seats) in levels {
+        writeln!(text, "{SEATS}{{priority_level=\"{level}\"}} {seats}")
             .expect("writing to a String does not fail");
     }
     text

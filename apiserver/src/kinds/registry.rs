@@ -184,6 +184,14 @@ impl Kinds {
         })
     }
 
+    /// Returns the kind `FlowSchema`, and that of priority levels.
+    pub(crate) fn flow_kinds(&self) -> [Served; 2] {
+        ["flowschemas", "prioritylevelconfigurations"].map(|plural| {
+            let found = self.find("flowcontrol.apiserver.k8s.io", "v1", plural);
+            found.expect("the table has flow control")
+        })
+    }
+
     /// Finds the kind that stores the objects of a [named](Served::resource_name) resource.
     pub(crate) fn find_resource(&self, name: &str) -> Option<Served> {
         let is_same = |row: &&Served| row.resource_name() == name;

@@ -1,26 +1,18 @@
 //! The compiled policies. A policy is compiled again only if it has changed.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::binding::Binding;
 use super::policy::{Policies, Policy};
-use crate::fields::Fields;
-use crate::object::Stored;
+use crate::read_objects::ReadObjects;
 use crate::storage::Objects;
 
 /// The policies and bindings of the last request, compiled.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    policies: Kept<Policy>,
-    bindings: Kept<Binding>,
+    policies: ReadObjects<Policy>,
+    bindings: ReadObjects<Binding>,
     current: Arc<Policies>,
-}
-
-/// The objects of one kind, and what they were read as.
-#[derive(Debug)]
-pub(crate) struct Kept<T> {
-    entries: Vec<(Arc<Stored>, Arc<T>)>,
 }
 
 // === impl Cache ===
@@ -36,41 +28,5 @@ impl Cache {
             self.current = Arc::new(Policies::new(&policies, &bindings));
         }
         Arc::clone(&self.current)
-    }
-}
-
-// === impl Kept ===
-
-impl<T> Default for Kept<T> {
-    fn default() -> Self {
-        Self { entries: Vec::new() }
-    }
-}
-
-impl<T> Kept<T> {
-    /// Returns true if these are the objects that were read.
-    pub(crate) fn is(&self, objects: &Objects) -> bool {
-        self.entries.len() == objects.len()
-            && self
-                .entries
-                .iter()
-                .zip(objects)
-                .all(|((known, _), (_, now))| Arc::ptr_eq(known, now))
-    }
-
-    /// Reads the objects that have changed.
-    pub(crate) fn follow(&mut self, objects: &Objects, read: impl Fn(&Fields) -> T) {
-        let known = std::mem::take(&mut self.entries).into_iter();
-        let mut known: HashMap<*const Stored, (Arc<Stored>, Arc<T>)> =
-            known.map(|entry| (Arc::as_ptr(&entry.0), entry)).collect();
-        let entry = |(_, stored): (&Arc<str>, &Arc<Stored>)| {
-            let entry = known.remove(&Arc::as_ptr(stored));
-            entry.unwrap_or_else(|| (Arc::clone(stored), Arc::new(read(&stored.fields()))))
-        };
-        self.entries = objects.iter().map(entry).collect();
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        self.entries.iter().map(|(_, value)| Arc::clone(value)).collect()
     }
 }

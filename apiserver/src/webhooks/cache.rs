@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::webhook::{Webhook, Webhooks};
-use crate::policies::Kept;
+use crate::read_objects::ReadObjects;
 use crate::storage::Objects;
 
 /// The configurations of the last request, read.
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
-    mutating: Kept<Vec<Arc<Webhook>>>,
-    validating: Kept<Vec<Arc<Webhook>>>,
+    mutating: ReadObjects<Vec<Arc<Webhook>>>,
+    validating: ReadObjects<Vec<Arc<Webhook>>>,
     current: Arc<Webhooks>,
 }
 
@@ -27,7 +27,7 @@ impl Cache {
         if !is_known {
             self.mutating.follow(mutating, Webhook::read_all);
             self.validating.follow(validating, Webhook::read_all);
-            let all = |kept: &Kept<Vec<Arc<Webhook>>>| {
+            let all = |kept: &ReadObjects<Vec<Arc<Webhook>>>| {
                 kept.all().iter().flat_map(|webhooks| webhooks.iter().cloned()).collect()
             };
             let (mutating, validating) = (all(&self.mutating), all(&self.validating));

@@ -12,8 +12,8 @@ const SKIPPED: &[&str] = &[
     "transfer-encoding",
     // The embedded server sends documents whole; a client may ask for a part all the same.
     "accept-ranges",
-    // The embedded server has no flow control, and so no flow schema to name. client-go prints the
-    // names, and nothing reads them.
+    // A server without users, as most scripts have it, has no flow schemas. `tests/flow_control.rs`
+    // compares those of servers with users.
     "x-kubernetes-pf-flowschema-uid",
     "x-kubernetes-pf-prioritylevel-uid",
 ];
