@@ -100,7 +100,8 @@ fn is_indented<B>(request: &Request<B>) -> bool {
     negotiate::wants_indented(headers, query) && !request.uri().path().starts_with("/openapi/")
 }
 
-/// Answers one request, whose URI is `old` if it is a watch by an old path. Returns false with a reply that the real server gives before it assigns
+/// Answers one request. `old` is the URI that the client sent, if the watch has an old path.
+/// Returns false with a reply that the real server gives before it assigns
 /// an audit id.
 async fn respond<B>(
     core: &Arc<Core>,

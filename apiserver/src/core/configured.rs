@@ -44,7 +44,7 @@ impl Core {
         self.webhooks.lock().follow(&mutating, &validating)
     }
 
-    /// Returns the flow schemas and priority levels; `None` without users, whom they are about.
+    /// Returns the flow schemas and priority levels; `None` if the server has no users.
     pub(crate) fn flow_control(&self) -> Option<Arc<FlowControl>> {
         if !self.access.authenticates() {
             return None;

@@ -123,7 +123,7 @@ impl Rule {
 // === impl Subject ===
 
 impl Subject {
-    /// Returns true if this is the user, a group of its, or its account.
+    /// Returns true if the user has the name, is in the group or is the account.
     fn is(&self, user: &User) -> bool {
         if let Some(Named { name }) = &self.user {
             return name == ANY || *name == user.name;

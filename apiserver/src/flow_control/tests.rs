@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn schema(name: &str, precedence: u32, level: &str, rule: Value) -> Arc<FlowSchema> {
+fn schema(name: &str, precedence: u32, level: &str, rule: &Value) -> Arc<FlowSchema> {
     let object = json!({
         "metadata": {"name": name, "uid": format!("uid of {name}")},
         "spec": {"matchingPrecedence": precedence, "priorityLevelConfiguration": {"name": level},
@@ -19,7 +19,7 @@ fn level(name: &str, shares: u32) -> Arc<PriorityLevel> {
     Arc::new(PriorityLevel::read(object.as_object().unwrap()))
 }
 
-fn everything(subject: Value) -> Value {
+fn everything(subject: &Value) -> Value {
     json!({
         "subjects": [subject],
         "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"],
@@ -45,17 +45,17 @@ fn path(path: &str) -> Attributes {
 
 /// Returns true if a schema with this rule takes a request.
 fn takes(rule: &Value, client: &User, request: &Attributes) -> bool {
-    let control = FlowControl::new(&[schema("one", 1, "low", rule.clone())], vec![level("low", 1)]);
+    let control = FlowControl::new(&[schema("one", 1, "low", rule)], vec![level("low", 1)]);
     control.flow_of(client, request).unwrap().schema == "uid of one"
 }
 
 #[test]
 fn first_schema_in_order_that_matches_names_the_flow() {
     let schemas = [
-        schema("last", 30, "low", everything(user("*"))),
-        schema("b", 20, "low", everything(user("jane"))),
-        schema("a", 20, "high", everything(user("jane"))),
-        schema("first", 10, "high", everything(user("john"))),
+        schema("last", 30, "low", &everything(&user("*"))),
+        schema("b", 20, "low", &everything(&user("jane"))),
+        schema("a", 20, "high", &everything(&user("jane"))),
+        schema("first", 10, "high", &everything(&user("john"))),
     ];
     let control = FlowControl::new(&schemas, vec![level("low", 1), level("high", 1)]);
     let flow = |name: &str| {
@@ -69,7 +69,7 @@ fn first_schema_in_order_that_matches_names_the_flow() {
 
 #[test]
 fn schema_without_its_level_takes_no_request() {
-    let schemas = [schema("one", 1, "gone", everything(user("*")))];
+    let schemas = [schema("one", 1, "gone", &everything(&user("*")))];
     let control = FlowControl::new(&schemas, vec![level(CATCH_ALL, 5)]);
     assert!(!control.has_level("gone") && control.has_level(EXEMPT));
     let flow = control.flow_of(&User::new("jane"), &path("/version"));
@@ -79,7 +79,7 @@ fn schema_without_its_level_takes_no_request() {
 
 #[test]
 fn administrators_are_exempt_even_while_that_schema_is_deleted() {
-    let schemas = [schema("one", 1, "low", everything(user("*")))];
+    let schemas = [schema("one", 1, "low", &everything(&user("*")))];
     let control = FlowControl::new(&schemas, vec![level("low", 1)]);
     let flow = control.flow_of(&User::admin(), &path("/version"));
     assert_eq!(flow, Some(Flow::default()));
@@ -100,7 +100,7 @@ fn request_that_lasts_has_no_flow_unless_it_is_a_watch() {
 #[test]
 fn subject_is_a_user_or_a_group_or_an_account() {
     let request = path("/version");
-    let is = |subject: Value, client: &User| takes(&everything(subject), client, &request);
+    let is = |subject: Value, client: &User| takes(&everything(&subject), client, &request);
     let group = |name: &str| json!({"kind": "Group", "group": {"name": name}});
     let account = |namespace: &str, name: &str| {
         json!({"kind": "ServiceAccount",
