@@ -101,8 +101,7 @@ fn is_indented<B>(request: &Request<B>) -> bool {
 }
 
 /// Answers one request. `old` is the URI that the client sent, if the watch has an old path.
-/// Returns false with a reply that the real server gives before it assigns
-/// an audit id.
+/// Returns false with a reply that the real server gives before it assigns an audit id.
 async fn respond<B>(
     core: &Arc<Core>,
     documents: &DocumentCache,

@@ -28,7 +28,7 @@ pub(super) fn report(core: &Core) {
     let stored = core.read(|storage| storage.objects(schemas.resource).clone());
     for (key, stored) in &stored {
         if let Some(new) = with_condition(core, &schemas, stored, &control) {
-            // Whoever writes in between reports, too.
+            // A client that writes in between reports, too.
             drop(core.put(schemas.resource, key, Some(stored.revision), schemas.encode(new)));
         }
     }
