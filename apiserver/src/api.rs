@@ -2,6 +2,7 @@
 
 mod access;
 mod addresses;
+mod api_services;
 mod applied;
 mod bearer;
 mod bootstrap;
@@ -62,6 +63,7 @@ use std::sync::Arc;
 
 use http::Method;
 
+use self::api_services::REGISTRATION_GROUP;
 use crate::core::Core;
 use crate::flow_control::FLOW_CONTROL_GROUP;
 use crate::kinds::{Kind, Operations, Served};
@@ -73,8 +75,10 @@ use crate::status::{Failure, Result};
 /// Follows a write of a client, which may have failed: what other objects show of it.
 pub(crate) fn after_write(core: &Core, served: &Served) {
     definitions::relabel_after_write(core, served);
-    if served.home.group == FLOW_CONTROL_GROUP {
-        flow_schemas::report(core);
+    match &*served.home.group {
+        FLOW_CONTROL_GROUP => flow_schemas::report(core),
+        REGISTRATION_GROUP => api_services::repair(core),
+        _ => {}
     }
 }
 

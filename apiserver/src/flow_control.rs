@@ -32,9 +32,6 @@ const CATCH_ALL_SHARES: u32 = 5;
 /// 200 that write.
 const SEATS: f64 = 600.0;
 
-/// The subresources whose requests last long. The real server does not classify them.
-const LONG: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
-
 /// The flow schemas and the priority levels of a server.
 #[derive(Debug, Default)]
 pub(crate) struct FlowControl {
@@ -74,7 +71,7 @@ impl FlowControl {
 
     /// Returns the flow of a user's request; `None` for one that the real server does not classify.
     pub(crate) fn flow_of(&self, user: &User, request: &Attributes) -> Option<Flow> {
-        if LONG.contains(&&*request.subresource) && request.verb != "watch" {
+        if Attributes::LONG_RUNNING.contains(&&*request.subresource) && request.verb != "watch" {
             return None;
         }
         if !self.has_schema(EXEMPT) && user.is_master() {

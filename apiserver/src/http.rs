@@ -18,7 +18,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use homeostat_core::go_quote;
 use http::request::Parts;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -76,14 +76,10 @@ where
     let (mut parts, body) = request.into_parts();
     let old = legacy_watch::rewrite(&parts.method, &parts.uri)
         .map(|uri| std::mem::replace(&mut parts.uri, uri));
-    let (admitted, flow) = admit(&core, &parts);
-    let (mut response, is_audited) = match admitted {
+    let (mut response, is_audited) = match admit(&core, &parts) {
         Ok(admitted) => respond(&core, &documents, (parts, old, body), admitted).await,
         Err(response) => (without_body(&parts.method, *response), true),
     };
-    if let Some(flow) = flow {
-        name_flow(&flow, response.headers_mut());
-    }
     if is_indented {
         response = reply::indented(response);
     }
@@ -106,12 +102,13 @@ async fn respond<B>(
     core: &Arc<Core>,
     documents: &DocumentCache,
     (parts, old, body): (Parts, Option<Uri>, B),
-    (limit, user): Admitted,
+    admitted: Admitted,
 ) -> (Response<Body>, bool)
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
+    let Admitted { limit, user, flow } = admitted;
     let query = parts.uri.query().unwrap_or_default();
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
@@ -147,6 +144,8 @@ where
         }
         Route::Resource(target) => {
             let response = answer(core, user, parts, target, body);
+            // As on the real server, the reply at the deadline has no flow.
+            let response = async { with_flow(response.await, flow.as_ref()) };
             return (record(deadline::within(limit, response).await), true);
         }
     };
@@ -156,7 +155,8 @@ where
         Media::Json
     };
     let is_audited = !matches!(reply, Reply::Malformed);
-    (record(without_body(&parts.method, reply.into_response(media))), is_audited)
+    let response = with_flow(reply.into_response(media), flow.as_ref());
+    (record(without_body(&parts.method, response)), is_audited)
 }
 
 /// Starts to record a request, if such requests are counted. `old` is the old form of a watch.
@@ -178,39 +178,41 @@ fn recording(
     }
 }
 
-/// The time that the client gives to a request, and its user.
-type Admitted = (Option<Duration>, Arc<User>);
-
-/// Fails with the reply to a request that goes no further. Returns its flow, too, if it has one.
-fn admit(
-    core: &Core,
-    parts: &Parts,
-) -> (std::result::Result<Admitted, Box<Response<Body>>>, Option<Flow>) {
-    let reply = |failure| {
-        Box::new(Reply::Failure(failure).into_response(negotiate::status_media(&parts.headers)))
-    };
-    let limit = match deadline::limit(parts) {
-        Ok(limit) => limit,
-        Err(failure) => return (Err(reply(failure)), None),
-    };
-    let api::Admitted { user, flow } = api::admit(core, parts);
-    let user = user.map_err(|failure| {
-        let is_refused = failure.code != 401;
-        let mut response = reply(failure);
-        if is_refused {
-            let nosniff = HeaderValue::from_static("nosniff");
-            response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-        }
-        response
-    });
-    (user.map(|user| (limit, user)), flow)
+/// A request that is carried out.
+struct Admitted {
+    /// The time that the client gives.
+    limit: Option<Duration>,
+    user: Arc<User>,
+    flow: Option<Flow>,
 }
 
-/// Names the flow of a request in the headers of its reply.
-fn name_flow(flow: &Flow, headers: &mut HeaderMap) {
-    let value = |uid: &str| HeaderValue::from_str(uid).expect("an uid is ASCII");
+/// Fails with the reply to a request that goes no further.
+fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Response<Body>>> {
+    let media = negotiate::status_media(&parts.headers);
+    let reply = |failure| Reply::Failure(failure).into_response(media);
+    let limit = deadline::limit(parts).map_err(|failure| Box::new(reply(failure)))?;
+    let api::Admitted { user, flow } = api::admit(core, parts);
+    let failure = match user {
+        Ok(user) => return Ok(Admitted { limit, user, flow }),
+        Err(failure) => failure,
+    };
+    let is_refused = failure.code != 401;
+    let mut response = with_flow(reply(failure), flow.as_ref());
+    if is_refused {
+        let nosniff = HeaderValue::from_static("nosniff");
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+    }
+    Err(Box::new(response))
+}
+
+/// Names the flow of a request in its reply.
+fn with_flow(mut response: Response<Body>, flow: Option<&Flow>) -> Response<Body> {
+    let Some(flow) = flow else { return response };
+    let value = |uid: &str| HeaderValue::from_str(uid).expect("a uid is ASCII");
+    let headers = response.headers_mut();
     headers.insert(FLOW_SCHEMA, value(&flow.schema));
     headers.insert(PRIORITY_LEVEL, value(&flow.level));
+    response
 }
 
 /// Removes the body of a reply to HEAD.

@@ -45,6 +45,13 @@ pub(crate) struct Role {
 
 const ANY: &str = "*";
 
+// === impl Attributes ===
+
+impl Attributes {
+    /// The subresources whose requests last as long as their client wants.
+    pub(crate) const LONG_RUNNING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
+}
+
 // === impl Names ===
 
 impl Names {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::api_services::REGISTRATION_GROUP;
 use super::kept_objects::load;
 use super::server_objects::{SERVER, store, try_store};
 use super::{addresses, definitions, flow_schemas};
@@ -109,7 +110,7 @@ fn settings(kinds: &Kinds) -> Vec<BuiltIn> {
         serde_json::from_str(BUILT_IN_SETTINGS).expect("the text is JSON");
     let of_resource = |(plural, objects): (String, Vec<Value>)| {
         let (group, manager) = match plural.as_str() {
-            "apiservices" => ("apiregistration.k8s.io", SERVER),
+            "apiservices" => (REGISTRATION_GROUP, SERVER),
             _ => (FLOW_CONTROL_GROUP, FLOW_MANAGER),
         };
         let served = kinds.find(group, "v1", &plural).expect("the table has the kind");

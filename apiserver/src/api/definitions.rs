@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::conversion::Converter;
 use super::delete::delete_object;
-use super::kept_objects;
 use super::managers::server_manager;
+use super::{api_services, kept_objects};
 use crate::admission::create::{self, SystemMetadata};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::owners::Ownership;
@@ -133,6 +133,14 @@ pub(crate) fn reinstall(core: &Core) {
 
 /// Carries out the next effect of a definition.
 fn step(core: &Core, name: &str) -> Progress {
+    let progress = next_effect(core, name);
+    if let Some(group) = api_services::group_of(name) {
+        api_services::follow(core, group);
+    }
+    progress
+}
+
+fn next_effect(core: &Core, name: &str) -> Progress {
     let served = core.kinds().definitions();
     let Some(stored) = core.get(served.resource, name) else {
         uninstall(core, name);

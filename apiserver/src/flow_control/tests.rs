@@ -89,7 +89,7 @@ fn administrators_are_exempt_even_while_that_schema_is_deleted() {
 fn request_that_lasts_has_no_flow_unless_it_is_a_watch() {
     let control = FlowControl::default();
     let jane = User::new("jane");
-    for subresource in LONG {
+    for subresource in Attributes::LONG_RUNNING {
         let get = resource("get", "default", "pods", subresource);
         assert_eq!(control.flow_of(&jane, &get), None, "{subresource}");
     }

@@ -6,14 +6,12 @@ use homeostat_faults::{RequestInfo, Verb};
 use http::Response;
 use http::request::Parts;
 
+use crate::access::Attributes;
 use crate::clock::check_go_duration;
 use crate::media::Media;
 use crate::reply::{Body, Reply};
 use crate::request::params::{Params, decode_lossy};
 use crate::status::{Failure, Result};
-
-/// Subresources whose requests last as long as their client wants.
-const LONG_RUNNING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 /// Returns the time that the client gives to a request; `None` if it sets none, or if the request
 /// may last for long.
@@ -58,5 +56,5 @@ fn is_long_running(parts: &Parts, query: &str) -> bool {
     let info = RequestInfo::parse(&parts.method, &path, query);
     // A path below a proxy belongs to the proxy, too.
     let part = info.subresource.as_deref().and_then(|part| part.split('/').next());
-    info.verb == Verb::Watch || part.is_some_and(|part| LONG_RUNNING.contains(&part))
+    info.verb == Verb::Watch || part.is_some_and(|part| Attributes::LONG_RUNNING.contains(&part))
 }

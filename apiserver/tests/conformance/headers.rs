@@ -12,16 +12,16 @@ const SKIPPED: &[&str] = &[
     "transfer-encoding",
     // The embedded server sends documents whole; a client may ask for a part all the same.
     "accept-ranges",
-    // A server without users, as most scripts have it, has no flow schemas. `tests/flow_control.rs`
-    // compares those of servers with users.
-    "x-kubernetes-pf-flowschema-uid",
-    "x-kubernetes-pf-prioritylevel-uid",
 ];
 
 /// The values that a file leaves out. It says `-` for a header of this list that a reply does not
 /// have.
-pub(crate) const USUAL: &[(&str, &str)] =
-    &[("Audit-Id", "<uid>"), ("Cache-Control", "no-cache, private")];
+pub(crate) const USUAL: &[(&str, &str)] = &[
+    ("Audit-Id", "<uid>"),
+    ("Cache-Control", "no-cache, private"),
+    ("X-Kubernetes-Pf-Flowschema-Uid", "<uid>"),
+    ("X-Kubernetes-Pf-Prioritylevel-Uid", "<uid>"),
+];
 
 /// The value of a header in a file that the reply does not have.
 pub(crate) const MISSING: &str = "-";
@@ -56,6 +56,8 @@ fn canonical(name: &str) -> String {
 pub(crate) fn mask(name: &str, value: &str, is_uid: bool, sent: &str) -> String {
     let masked = match name {
         "Audit-Id" if is_uid && !sent.contains(value) => "<uid>",
+        // `tests/flow_control.rs` compares whose uids they are.
+        "X-Kubernetes-Pf-Flowschema-Uid" | "X-Kubernetes-Pf-Prioritylevel-Uid" if is_uid => "<uid>",
         "Etag" if is_etag(value) => "<etag>",
         "Expires" | "Last-Modified" if is_time(value) => "<time>",
         "Location" => {

@@ -77,7 +77,9 @@ fn script_is_parsed_and_written_unchanged() {
     assert_eq!(create.answer.as_ref().unwrap().body, Content::Json(vec![json!({"a": [1, 2]})]));
     let names: Vec<_> =
         create.answer.as_ref().unwrap().headers.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["Audit-Id", "Cache-Control", "Content-Type", "Warning"]);
+    let usual = ["Audit-Id", "Cache-Control"];
+    let flow = ["X-Kubernetes-Pf-Flowschema-Uid", "X-Kubernetes-Pf-Prioritylevel-Uid"];
+    assert_eq!(names, [&usual[..], &["Content-Type", "Warning"], &flow].concat());
     assert_eq!((watch.events, watch.meanwhile.len()), (Some(2), 1));
     assert_eq!(watch.meanwhile[0].body, "{\"gracePeriodSeconds\": 0}");
     let page = Content::Text("404 page not found".to_owned());
