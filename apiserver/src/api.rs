@@ -90,13 +90,7 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> 
     match target.served.kind.operations {
         Operations::All => {}
         Operations::Create => return replayed(core, call, create_only).await,
-        Operations::Read if call.method == Method::GET && !call.params.flag("watch") => {
-            if let Some(name) = name {
-                return Err(no_component(&target.served.kind, name));
-            }
-        }
-        Operations::Read if name.is_some() => return Err(Failure::no_resource()),
-        Operations::Read => return Err(Failure::method_unknown()),
+        Operations::Read => check_read(call)?,
     }
     match (&call.method, name, subresource) {
         (&Method::GET, None, None) if call.params.flag("watch") => watch::start(core, call).await,
@@ -139,6 +133,18 @@ pub(crate) async fn dispatch(core: &Arc<Core>, call: &ApiCall) -> Result<Reply> 
         (method, ..) => {
             Err(Failure::method_not_allowed(&target.served.kind, verb(method, name.is_some())))
         }
+    }
+}
+
+/// Fails unless the call lists objects: a kind whose objects are only read has no others.
+fn check_read(call: &ApiCall) -> Result<()> {
+    let target = &call.target;
+    let reads = call.method == Method::GET && !call.params.flag("watch");
+    match target.info.name.as_deref() {
+        None if reads => Ok(()),
+        Some(name) if reads => Err(no_component(&target.served.kind, name)),
+        Some(_) => Err(Failure::no_resource()),
+        None => Err(Failure::method_unknown()),
     }
 }
 

@@ -38,7 +38,7 @@ use crate::status::{Failure, Result};
 use crate::view::ClientView;
 use openapi::Documents;
 use recording::Recording;
-use route::{Route, Wanted};
+use route::{Document, Route, Wanted};
 
 /// The largest request body in bytes, as in the real server.
 const MAX_BODY: usize = 3 * 1024 * 1024;
@@ -131,17 +131,7 @@ where
             Reply::Text(health::report(&kind, &Params::parse(query)))
         }
         Route::Metrics => metrics::answer(core, &parts.method),
-        Route::Document(document) if !document.takes(&parts.method) => {
-            Reply::Failure(Failure::method_unknown())
-        }
-        Route::Document(document) => {
-            let params = Params::parse(query);
-            let (headers, hash) = (&parts.headers, params.get("hash"));
-            let now = core.clock.now();
-            let access = &core.access;
-            let wanted = Wanted { document: &document, headers, hash, now, access };
-            discovery::answer(&kinds, documents, &wanted)
-        }
+        Route::Document(document) => show(core, (&kinds, documents), &document, &parts),
         Route::Resource(target) => {
             let response = answer(core, user, parts, target, body);
             // As on the real server, the reply at the deadline has no flow.
@@ -157,6 +147,22 @@ where
     let is_audited = !matches!(reply, Reply::Malformed);
     let response = with_flow(reply.into_response(media), flow.as_ref());
     (record(without_body(&parts.method, response)), is_audited)
+}
+
+/// Answers a request for a document.
+fn show(
+    core: &Core,
+    (kinds, documents): (&Kinds, &DocumentCache),
+    document: &Document,
+    parts: &Parts,
+) -> Reply {
+    if !document.takes(&parts.method) {
+        return Reply::Failure(Failure::method_unknown());
+    }
+    let params = Params::parse(parts.uri.query().unwrap_or_default());
+    let (headers, hash) = (&parts.headers, params.get("hash"));
+    let (now, access) = (core.clock.now(), &core.access);
+    discovery::answer(kinds, documents, &Wanted { document, headers, hash, now, access })
 }
 
 /// Starts to record a request, if such requests are counted. `old` is the old form of a watch.

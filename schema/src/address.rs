@@ -84,18 +84,7 @@ fn ipv6(text: &str) -> Result<(IpAddr, bool), Problem<'_>> {
     let mut gap = address.starts_with("::").then_some(0);
     let mut rest = address.strip_prefix("::").unwrap_or(address);
     while groups.len() < 8 && !(rest.is_empty() && gap == Some(groups.len())) {
-        let end = rest.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(rest.len());
-        let group = match end {
-            0 => {
-                return Err((
-                    "each colon-separated field must have at least one digit",
-                    Some(rest),
-                ));
-            }
-            1..=4 => u16::from_str_radix(&rest[..end], 16).unwrap_or_default(),
-            _ => return Err(("each group must have 4 or less digits", Some(rest))),
-        };
-        let after = &rest[end..];
+        let (group, after) = group(rest)?;
         if after.starts_with('.') {
             let octets = embedded(rest, groups.len(), gap.is_some())?.octets();
             groups.extend(octets.chunks(2).map(|pair| u16::from_be_bytes([pair[0], pair[1]])));
@@ -122,6 +111,21 @@ fn ipv6(text: &str) -> Result<(IpAddr, bool), Problem<'_>> {
     if !rest.is_empty() {
         return Err(("trailing garbage after address", Some(rest)));
     }
+    Ok((IpAddr::from(without_gap(groups, gap)?), zone))
+}
+
+/// Reads a group of an IPv6 address. Returns it and the text after it.
+fn group(text: &str) -> Result<(u16, &str), Problem<'_>> {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit()).unwrap_or(text.len());
+    match end {
+        0 => Err(("each colon-separated field must have at least one digit", Some(text))),
+        1..=4 => Ok((u16::from_str_radix(&text[..end], 16).unwrap_or_default(), &text[end..])),
+        _ => Err(("each group must have 4 or less digits", Some(text))),
+    }
+}
+
+/// Fills the gap of an IPv6 address, which is before the group of this number, with zeros.
+fn without_gap<'a>(mut groups: Vec<u16>, gap: Option<usize>) -> Result<[u16; 8], Problem<'a>> {
     match gap {
         None if groups.len() < 8 => return Err(("address string too short", None)),
         Some(_) if groups.len() == 8 => {
@@ -133,8 +137,7 @@ fn ipv6(text: &str) -> Result<(IpAddr, bool), Problem<'_>> {
             groups.splice(gap..gap, std::iter::repeat_n(0, zeros));
         }
     }
-    let groups: [u16; 8] = groups.try_into().unwrap_or_default();
-    Ok((IpAddr::from(groups), zone))
+    Ok(groups.try_into().unwrap_or_default())
 }
 
 /// Reads the address of IPv4 at the end of one of IPv6, after a number of groups.

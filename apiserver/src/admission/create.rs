@@ -65,24 +65,7 @@ pub(crate) fn prepare(
     if kind.custom {
         object.values_mut().for_each(whole_numbers);
     }
-    let metadata = metadata_mut(&mut object);
-    for member in SYSTEM {
-        metadata.remove(member);
-    }
-    let requested = metadata.remove("managedFields").filter(|sent| !sent.is_null());
-    drop_empty(metadata);
-    if kind.namespaced {
-        metadata.insert("namespace".to_owned(), json!(namespace));
-    } else {
-        metadata.remove("namespace");
-    }
-    generate_name(metadata, &system.suffix);
-    metadata.insert("uid".to_owned(), json!(system.uid));
-    metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(system.now)));
-    // A kind without generations keeps the client's value.
-    if !matches!(kind.generation, Generation::None | Generation::Later(_)) {
-        metadata.insert("generation".to_owned(), json!(1));
-    }
+    let requested = set_metadata(kind, namespace, metadata_mut(&mut object), system);
     let drops_status = matches!(kind.status, Status::Subresource { on_create: OnCreate::Drop, .. });
     let writes_status = drops_status && system.owners.is_of_status();
     if drops_status && !writes_status {
@@ -115,6 +98,34 @@ pub(crate) fn prepare(
         definition.set_defaults(&mut object);
     }
     Ok(object)
+}
+
+/// Sets the members of the metadata that the server decides about. Returns the owners that the
+/// client has sent.
+fn set_metadata(
+    kind: &Kind,
+    namespace: &str,
+    metadata: &mut Fields,
+    system: &SystemMetadata<'_>,
+) -> Option<Value> {
+    for member in SYSTEM {
+        metadata.remove(member);
+    }
+    let requested = metadata.remove("managedFields").filter(|sent| !sent.is_null());
+    drop_empty(metadata);
+    if kind.namespaced {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    } else {
+        metadata.remove("namespace");
+    }
+    generate_name(metadata, &system.suffix);
+    metadata.insert("uid".to_owned(), json!(system.uid));
+    metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(system.now)));
+    // A kind without generations keeps the client's value.
+    if !matches!(kind.generation, Generation::None | Generation::Later(_)) {
+        metadata.insert("generation".to_owned(), json!(1));
+    }
+    requested
 }
 
 /// Returns the owners of a new object before admission changes it.

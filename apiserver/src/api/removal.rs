@@ -23,54 +23,76 @@ pub(super) fn remove(
     options: &DeleteOptions,
     admit: Admit<'_>,
 ) -> Result<Deleted> {
-    let dry_run = options.is_dry_run();
     let served = converter.served();
-    let resource = served.resource;
     loop {
-        let Some(stored) = core.get(resource, key) else {
+        let Some(stored) = core.get(served.resource, key) else {
             return Err(Failure::not_found(&served.kind, name));
         };
         let old = converter.read_fields(core, &stored)?;
         delete::check_preconditions(&served.kind, &old, options)?;
-        let revision = stored.revision;
         let outcome = delete::prepare(&served.home, &old, options, converter.time(core));
         // A graceful deletion that goes on already is not asked for again.
         let goes_on = matches!(outcome, delete::Outcome::Pending) && served.home.grace.is_some();
         if !goes_on {
             admit(&old)?;
         }
-        match outcome {
-            delete::Outcome::Pending => return Ok(Deleted::Waiting(converter.show(&stored)?)),
-            delete::Outcome::Delete if dry_run => return Ok(Deleted::Gone(stored)),
-            delete::Outcome::Delete => {
-                if let Ok(last) = core.delete(resource, key, revision) {
-                    return Ok(Deleted::Gone(last));
-                }
-            }
-            delete::Outcome::MarkAndDelete(new) if !dry_run => {
-                // Two writes, and two events. If the second one conflicts, the next round sees the
-                // mark.
-                let marked = core.put(resource, key, Some(revision), converter.encode(new)?);
-                let Ok(marked) = marked else { continue };
-                if let Ok(last) = core.delete(resource, key, marked.revision) {
-                    return Ok(Deleted::Gone(last));
-                }
-            }
-            delete::Outcome::MarkAndDelete(new) => {
-                let marked = converter.encode(new)?.at(revision);
-                return Ok(Deleted::Gone(Arc::new(marked)));
-            }
-            delete::Outcome::Store(new) => {
-                let encoded = converter.encode(new)?;
-                let shown = converter.shown(&encoded)?;
-                if dry_run {
-                    let shown = shown.encoded(&encoded)?;
-                    return Ok(Deleted::Waiting(Arc::new(shown.at(revision))));
-                }
-                if let Ok(stored) = core.put(resource, key, Some(revision), encoded) {
-                    return Ok(Deleted::Waiting(shown.stored(stored)?));
-                }
-            }
+        let done = if options.is_dry_run() {
+            Some(rehearse(converter, stored, outcome)?)
+        } else {
+            carry_out(core, converter, (key, &stored), outcome)?
+        };
+        if let Some(deleted) = done {
+            return Ok(deleted);
         }
     }
+}
+
+/// Returns the result of a delete that changes nothing.
+fn rehearse(
+    converter: &Converter,
+    stored: Arc<Stored>,
+    outcome: delete::Outcome,
+) -> Result<Deleted> {
+    let revision = stored.revision;
+    Ok(match outcome {
+        delete::Outcome::Pending => Deleted::Waiting(converter.show(&stored)?),
+        delete::Outcome::Delete => Deleted::Gone(stored),
+        delete::Outcome::MarkAndDelete(new) => {
+            Deleted::Gone(Arc::new(converter.encode(new)?.at(revision)))
+        }
+        delete::Outcome::Store(new) => {
+            let encoded = converter.encode(new)?;
+            let shown = converter.shown(&encoded)?;
+            Deleted::Waiting(Arc::new(shown.encoded(&encoded)?.at(revision)))
+        }
+    })
+}
+
+/// Carries out a delete. Returns `None` if another write was faster.
+fn carry_out(
+    core: &Core,
+    converter: &Converter,
+    (key, stored): (&str, &Arc<Stored>),
+    outcome: delete::Outcome,
+) -> Result<Option<Deleted>> {
+    let (resource, revision) = (converter.served().resource, stored.revision);
+    let gone = |last: std::result::Result<_, _>| last.ok().map(Deleted::Gone);
+    Ok(match outcome {
+        delete::Outcome::Pending => Some(Deleted::Waiting(converter.show(stored)?)),
+        delete::Outcome::Delete => gone(core.delete(resource, key, revision)),
+        delete::Outcome::MarkAndDelete(new) => {
+            // Two writes, and two events. If the second one conflicts, the next round sees the
+            // mark.
+            let marked = core.put(resource, key, Some(revision), converter.encode(new)?);
+            marked.ok().and_then(|marked| gone(core.delete(resource, key, marked.revision)))
+        }
+        delete::Outcome::Store(new) => {
+            let encoded = converter.encode(new)?;
+            let shown = converter.shown(&encoded)?;
+            match core.put(resource, key, Some(revision), encoded) {
+                Ok(stored) => Some(Deleted::Waiting(shown.stored(stored)?)),
+                Err(_) => None,
+            }
+        }
+    })
 }

@@ -24,7 +24,7 @@ use crate::patch::PatchKind;
 use crate::reply::Reply;
 use crate::request::ApiCall;
 use crate::request::decode::{Wanted, not_registered};
-use crate::request::options::Validation;
+use crate::request::options::{Validation, WriteOptions};
 use crate::status::{Failure, Result};
 use crate::types::{Expected, Type, Types, wrap_integers, wrong_member};
 use crate::{media, table};
@@ -137,25 +137,7 @@ fn write(
         let old = converter.fields(core, &stored)?;
         let live = live(served.kind.definition.is_some(), scale, &old);
         let scaled = Scaled { kind: &served.kind, object: &old, live: &live };
-        let requested = match &body {
-            Body::Scale(requested) => {
-                update::check_uid(&served.kind, &old, requested, dry_run)?;
-                check_readable(call, scale, &old)?;
-                requested.clone()
-            }
-            Body::Patch(format) => {
-                check_readable(call, scale, &old)?;
-                let mut live = live.clone();
-                let owners = FieldManager::owners_of_scale(&scaled);
-                set_or_remove(metadata_mut(&mut live), "managedFields", owners);
-                patch(call, live, (*format, options.validation))?
-            }
-        };
-        if served.kind.definition.is_some() {
-            check_stated(scale, &requested)?;
-        }
-        check_identity(&old, &requested, name)?;
-        check(call, &old, &requested, name)?;
+        let requested = requested(call, (scale, &scaled), (&body, name), options)?;
         let mut new = Fields::clone(&old);
         scale.write(&mut new, &requested);
         let owners = manager.update_scale(&scaled, &scale.read(&new));
@@ -168,6 +150,33 @@ fn write(
             return reply_to_write(renderer, scale, &bytes);
         }
     }
+}
+
+/// Returns the scale that a write asks for.
+fn requested(
+    call: &ApiCall,
+    (scale, scaled): (&Scale, &Scaled<'_>),
+    (body, name): (&Body, &str),
+    options: WriteOptions,
+) -> Result<Fields> {
+    let old = scaled.object;
+    let requested = match body {
+        Body::Scale(requested) => {
+            update::check_uid(scaled.kind, old, requested, options.dry_run)?;
+            check_readable(call, scale, old)?;
+            requested.clone()
+        }
+        Body::Patch(format) => {
+            check_readable(call, scale, old)?;
+            patched_scale(call, scaled, (*format, options.validation))?
+        }
+    };
+    if scaled.kind.definition.is_some() {
+        check_stated(scale, &requested)?;
+    }
+    check_identity(old, &requested, name)?;
+    check(call, old, &requested, name)?;
+    Ok(requested)
 }
 
 /// Returns the scale of an object, to be patched.
@@ -280,11 +289,14 @@ fn no_conversion(config: &Fields) -> Failure {
     ))
 }
 
-fn patch(
+fn patched_scale(
     call: &ApiCall,
-    scale: Fields,
+    scaled: &Scaled<'_>,
     (format, validation): (PatchKind, Validation),
 ) -> Result<Fields> {
+    let mut scale = scaled.live.clone();
+    let owners = FieldManager::owners_of_scale(scaled);
+    set_or_remove(metadata_mut(&mut scale), "managedFields", owners);
     let (api_version, kind, known) = (API_VERSION, KIND, known());
     Patch { call, format, validation, api_version, kind, known, before: None }
         .apply(scale, other_type)
