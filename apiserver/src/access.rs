@@ -53,6 +53,8 @@ pub(crate) struct Access {
     tokens: Mutex<Tokens>,
     /// The mode in which each user has impersonated last, by user name: as its number.
     modes: Mutex<HashMap<String, usize>>,
+    /// The certificates of the authorities of clients, in PEM.
+    trusted: Mutex<String>,
     admin: Arc<User>,
 }
 
@@ -87,6 +89,7 @@ impl Access {
             address: OnceLock::new(),
             tokens: Mutex::default(),
             modes: Mutex::default(),
+            trusted: Mutex::default(),
             admin: Arc::new(User::admin()),
         }
     }
@@ -142,6 +145,17 @@ impl Access {
     #[cfg(feature = "tls")]
     pub(crate) fn set_address(&self, address: SocketAddr) {
         self.address.get_or_init(|| address);
+    }
+
+    /// Accepts clients with certificates of these authorities, which are in PEM.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code, reason = "only TLS has certificates"))]
+    pub(crate) fn trust(&self, authorities: &str) {
+        self.trusted.lock().push_str(authorities);
+    }
+
+    /// Returns the certificates of the authorities of clients, in PEM.
+    pub(crate) fn trusted(&self) -> String {
+        self.trusted.lock().clone()
     }
 
     /// Returns the address that the server has for its clients, if any.

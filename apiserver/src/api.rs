@@ -28,6 +28,7 @@ mod parameters;
 mod patched;
 mod pod_security;
 mod policies;
+mod published_authorities;
 mod quota;
 mod quota_devices;
 mod read;
@@ -58,6 +59,8 @@ pub(crate) use definitions::{
     settle,
 };
 pub(crate) use kubelet::answer as answer_without_kubelet;
+#[cfg(feature = "tls")]
+pub(crate) use published_authorities::publish as publish_authorities;
 
 use std::sync::Arc;
 

@@ -108,7 +108,8 @@ where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
 {
-    let Admitted { limit, user, flow } = admitted;
+    let Admitted { limit, user, flow, warning } = admitted;
+    let warnings = Warnings::of(warning);
     let query = parts.uri.query().unwrap_or_default();
     let kinds = core.kinds();
     let route = Route::find(&kinds, &parts.method, parts.uri.path(), query);
@@ -133,7 +134,7 @@ where
         Route::Metrics => metrics::answer(core, &parts.method),
         Route::Document(document) => show(core, (&kinds, documents), &document, &parts),
         Route::Resource(target) => {
-            let response = answer(core, user, parts, target, body);
+            let response = answer(core, (user, warnings), parts, target, body);
             // As on the real server, the reply at the deadline has no flow.
             let response = async { with_flow(response.await, flow.as_ref()) };
             return (record(deadline::within(limit, response).await), true);
@@ -146,6 +147,7 @@ where
     };
     let is_audited = !matches!(reply, Reply::Malformed);
     let response = with_flow(reply.into_response(media), flow.as_ref());
+    let response = with_warnings(response, &warnings);
     (record(without_body(&parts.method, response)), is_audited)
 }
 
@@ -190,6 +192,8 @@ struct Admitted {
     limit: Option<Duration>,
     user: Arc<User>,
     flow: Option<Flow>,
+    /// A warning about the credentials; often empty.
+    warning: &'static str,
 }
 
 /// Fails with the reply to a request that goes no further.
@@ -197,13 +201,14 @@ fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Respon
     let media = negotiate::status_media(&parts.headers);
     let reply = |failure| Reply::Failure(failure).into_response(media);
     let limit = deadline::limit(parts).map_err(|failure| Box::new(reply(failure)))?;
-    let api::Admitted { user, flow } = api::admit(core, parts);
+    let api::Admitted { user, flow, warning } = api::admit(core, parts);
     let failure = match user {
-        Ok(user) => return Ok(Admitted { limit, user, flow }),
+        Ok(user) => return Ok(Admitted { limit, user, flow, warning }),
         Err(failure) => failure,
     };
     let is_refused = failure.code != 401;
-    let mut response = with_flow(reply(failure), flow.as_ref());
+    let response = with_flow(reply(failure), flow.as_ref());
+    let mut response = with_warnings(response, &Warnings::of(warning));
     if is_refused {
         let nosniff = HeaderValue::from_static("nosniff");
         response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
@@ -221,6 +226,14 @@ fn with_flow(mut response: Response<Body>, flow: Option<&Flow>) -> Response<Body
     response
 }
 
+/// Adds the warnings of a request to its reply.
+fn with_warnings(mut response: Response<Body>, warnings: &Warnings) -> Response<Body> {
+    for warning in warnings.headers() {
+        response.headers_mut().append(header::WARNING, warning);
+    }
+    response
+}
+
 /// Removes the body of a reply to HEAD.
 fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body> {
     if *method == Method::HEAD {
@@ -231,7 +244,7 @@ fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body>
 
 async fn answer<B>(
     core: &Arc<Core>,
-    user: Arc<User>,
+    (user, warnings): (Arc<User>, Warnings),
     mut parts: Parts,
     target: Target,
     body: B,
@@ -241,7 +254,7 @@ where
     B::Error: Into<BoxError>,
 {
     let method = parts.method.clone();
-    let call = match read(user, &mut parts, target, body).await {
+    let call = match read((user, warnings), &mut parts, target, body).await {
         Ok(call) => call,
         Err(failure) => {
             let media = negotiate::status_media(&parts.headers);
@@ -263,15 +276,16 @@ where
         Reply::Failure(_) => negotiate::status_media(&call.headers),
         _ => call.media,
     };
-    let mut response = reply.into_response(media);
-    for warning in call.warnings.headers() {
-        response.headers_mut().append(header::WARNING, warning);
-    }
-    without_body(&method, response)
+    without_body(&method, with_warnings(reply.into_response(media), &call.warnings))
 }
 
 /// Reads a request. If it fails, the headers stay in `parts`.
-async fn read<B>(user: Arc<User>, parts: &mut Parts, target: Target, body: B) -> Result<ApiCall>
+async fn read<B>(
+    (user, warnings): (Arc<User>, Warnings),
+    parts: &mut Parts,
+    target: Target,
+    body: B,
+) -> Result<ApiCall>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -288,7 +302,7 @@ where
     let body = collect(body).await?;
     let client_view = parts.extensions.remove::<ClientView>().unwrap_or_default();
     let (method, headers) = (parts.method.clone(), std::mem::take(&mut parts.headers));
-    let (warnings, conversation) = (Warnings::default(), Arc::default());
+    let conversation = Arc::default();
     Ok(ApiCall {
         method,
         target,

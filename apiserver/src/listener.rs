@@ -124,6 +124,7 @@ impl ApiServer {
             tls::generate(socket.local_addr()?, self.client_authorities(), given)?;
         let transport = Transport::Tls(acceptor);
         self.set_address(socket.local_addr()?);
+        self.publish_authorities(&format!("{}{}", authority.pem(), self.client_authorities()));
         let mut listener = Listener::start(self.clone(), socket, Limits::DEFAULT, transport)?;
         let given = given.map(|credentials| credentials.certificate.clone());
         listener.authority = Some(given.unwrap_or_else(|| authority.pem()));

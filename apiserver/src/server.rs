@@ -121,6 +121,12 @@ impl ApiServer {
         self.inner.core.access.set_address(address);
     }
 
+    /// Publishes the authorities of client certificates, in PEM.
+    #[cfg(feature = "tls")]
+    pub(crate) fn publish_authorities(&self, certificates: &str) {
+        api::publish_authorities(&self.inner.core, certificates);
+    }
+
     /// Returns a builder with the default settings.
     pub fn builder() -> Builder {
         Builder::new()

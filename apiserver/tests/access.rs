@@ -338,3 +338,26 @@ async fn token_is_valid_for_its_audiences_alone() {
     let client = client_of(&listener, token.as_deref()).await;
     assert_eq!(refusal(user_of(&client).await).0, 401);
 }
+
+#[tokio::test]
+async fn authorities_of_clients_are_published() {
+    let server = ApiServer::builder().authorization().build();
+    let maps: Api<ConfigMap> = Api::namespaced(server.client(), "kube-system");
+    let published = async || {
+        let map = maps.get("extension-apiserver-authentication").await.unwrap();
+        map.data.unwrap_or_default().remove("client-ca-file").unwrap_or_default()
+    };
+    assert_eq!(published().await, "");
+    let local = (Ipv4Addr::LOCALHOST, 0).into();
+    let first = server.listen_tls(local).await.unwrap();
+    let second = server.listen_tls(local).await.unwrap();
+    let all = published().await;
+    for listener in [&first, &second] {
+        let kubeconfig = Kubeconfig::from_yaml(&listener.kubeconfig()).unwrap();
+        let cluster = kubeconfig.clusters[0].cluster.as_ref().unwrap();
+        let encoded = cluster.certificate_authority_data.as_ref().unwrap();
+        let authority = String::from_utf8(STANDARD.decode(encoded).unwrap()).unwrap();
+        assert!(all.contains(authority.trim()), "{all}");
+    }
+    assert_eq!(all.matches("BEGIN CERTIFICATE").count(), 2);
+}

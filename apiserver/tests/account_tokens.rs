@@ -115,13 +115,7 @@ async fn token_of_another_signer_is_valid_for_the_account_that_it_names() {
 #[tokio::test]
 async fn token_in_a_secret_is_valid_while_the_secret_has_it() {
     let (client, uid) = start(accepting_the_key(ApiServer::builder())).await;
-    let start = "kubernetes.io/serviceaccount";
-    let claims = json!({
-        "iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:default:web",
-        (format!("{start}/namespace")): "default", (format!("{start}/secret.name")): "s",
-        (format!("{start}/service-account.name")): "web",
-        (format!("{start}/service-account.uid")): uid,
-    });
+    let claims = claims_of_secret(&uid);
     let token = sign(&claims);
     let fails = async |token: &str, expected: &str| {
         let error = review(&client, token).await.unwrap_err();
@@ -131,12 +125,12 @@ async fn token_in_a_secret_is_valid_while_the_secret_has_it() {
     fails(&token, "Token has been invalidated").await;
 
     let secrets = Api::<Secret>::default_namespaced(client.clone());
-    let secret = decoded(json!({
-        "metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "web"}},
-        "type": "kubernetes.io/service-account-token", "stringData": {"token": token},
-    }));
-    secrets.create(&PostParams::default(), &secret).await.unwrap();
+    secrets.create(&PostParams::default(), &secret_with(&token)).await.unwrap();
     assert_eq!(review(&client, &token).await.unwrap(), "system:serviceaccount:default:web");
+    let used = secrets.get("s").await.unwrap().metadata;
+    let day = &used.creation_timestamp.unwrap().0.to_string()[..10];
+    let labels = used.labels.unwrap();
+    assert_eq!(labels["kubernetes.io/legacy-token-last-used"], day);
     let mut altered = claims.clone();
     altered["sub"] = json!("system:serviceaccount:default:joe");
     fails(&sign(&altered), "sub claim is invalid").await;
@@ -153,6 +147,50 @@ async fn token_in_a_secret_is_valid_while_the_secret_has_it() {
     fails(&token, "for service account default/web has been marked invalid").await;
     secrets.delete("s", &DeleteParams::default()).await.unwrap();
     fails(&token, "Token has been invalidated").await;
+}
+
+#[tokio::test]
+async fn token_of_a_secret_that_its_account_lists_warns() {
+    let (client, uid) = start(accepting_the_key(ApiServer::builder())).await;
+    let token = sign(&claims_of_secret(&uid));
+    let secrets = Api::<Secret>::default_namespaced(client.clone());
+    secrets.create(&PostParams::default(), &secret_with(&token)).await.unwrap();
+    let warnings = async |path: &str| {
+        let request = Request::get(path).header("Authorization", format!("Bearer {token}"));
+        let response = client.send(request.body(Body::empty()).unwrap()).await.unwrap();
+        let warnings = response.headers().get_all("Warning").iter();
+        warnings.map(|value| value.to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let paths = ["/api/v1/namespaces/default/secrets/s", "/version", "/api/v1/endpoints"];
+    assert!(warnings(paths[0]).await.is_empty());
+    let list = Patch::Merge(json!({"secrets": [{"name": "s"}]}));
+    let accounts = Api::<ServiceAccount>::default_namespaced(client.clone());
+    accounts.patch("web", &PatchParams::default(), &list).await.unwrap();
+    let expected = "299 - \"Use tokens from the TokenRequest API or manually created secret-based \
+        tokens instead of auto-generated secret-based tokens.\"";
+    for path in paths {
+        // The warning about the version of a resource comes later.
+        assert_eq!(warnings(path).await[0], expected, "{path}");
+    }
+}
+
+/// Returns the claims of a token in the secret `s`, for the account `web` with this uid.
+fn claims_of_secret(uid: &str) -> Value {
+    let start = "kubernetes.io/serviceaccount";
+    json!({
+        "iss": "kubernetes/serviceaccount", "sub": "system:serviceaccount:default:web",
+        (format!("{start}/namespace")): "default", (format!("{start}/secret.name")): "s",
+        (format!("{start}/service-account.name")): "web",
+        (format!("{start}/service-account.uid")): uid,
+    })
+}
+
+/// Returns the secret `s` with a token of the account `web`.
+fn secret_with(token: &str) -> Secret {
+    decoded(json!({
+        "metadata": {"name": "s", "annotations": {"kubernetes.io/service-account.name": "web"}},
+        "type": "kubernetes.io/service-account-token", "stringData": {"token": token},
+    }))
 }
 
 #[tokio::test]

@@ -8,8 +8,9 @@ use homeostat_faults::{RequestInfo, Verb};
 use http::request::Parts;
 use http::{HeaderMap, Method, header};
 
+use super::bearer::{self, Bearer};
+use super::impersonation;
 use super::roles::check;
-use super::{bearer, impersonation};
 use crate::access::{Attributes, Caller, ClientCertificate, User};
 use crate::core::Core;
 use crate::field_selector::{FieldOperator, FieldSelector};
@@ -58,6 +59,8 @@ pub(crate) struct Admitted {
     pub(crate) user: Result<Arc<User>>,
     /// `None` if the server has no flow control, or if it has not found the user.
     pub(crate) flow: Option<Flow>,
+    /// A warning about the credentials of the request; often empty.
+    pub(crate) warning: &'static str,
 }
 
 /// The user of a request.
@@ -65,6 +68,7 @@ struct Identity {
     /// The user's name in metrics: of the one whose credentials the request has.
     name: &'static str,
     user: Arc<User>,
+    warning: &'static str,
     /// The request as rules describe it; `None` if the server has no users.
     request: Option<Attributes>,
 }
@@ -72,21 +76,21 @@ struct Identity {
 /// Finds the user of a request and its flow. If the server enforces roles, the user must have the
 /// right to make it.
 pub(crate) fn admit(core: &Core, parts: &Parts) -> Admitted {
-    let Identity { name, user, request } = match identify(core, parts) {
+    let Identity { name, user, warning, request } = match identify(core, parts) {
         Ok(identity) => identity,
-        Err(failure) => return Admitted { user: Err(failure), flow: None },
+        Err(failure) => return Admitted { user: Err(failure), flow: None, warning: "" },
     };
     let control = request.as_ref().zip(core.flow_control());
     let flow = control.and_then(|(request, control)| control.flow_of(&user, request));
     let enforced = request.filter(|_| core.access.is_enforced());
     let checked = enforced.map_or(Ok(()), |request| check(core, &user, &request));
     count_admitted(core, name, Some(if checked.is_ok() { "allowed" } else { "no-opinion" }));
-    Admitted { user: checked.map(|()| user), flow }
+    Admitted { user: checked.map(|()| user), flow, warning }
 }
 
 /// Finds the user of a request, or the one that it impersonates.
 fn identify(core: &Core, parts: &Parts) -> Result<Identity> {
-    let user = authenticate(core, parts).inspect_err(|_| {
+    let (user, warning) = authenticate(core, parts).inspect_err(|_| {
         let is_wrong = bearer_token(&parts.headers).is_some()
             || parts.extensions.get::<ClientCertificate>().is_some();
         let result = if is_wrong { "error" } else { "failure" };
@@ -97,7 +101,7 @@ fn identify(core: &Core, parts: &Parts) -> Result<Identity> {
     let enforced = request.as_ref().filter(|_| core.access.is_enforced());
     let user = impersonation::user_of(core, &parts.headers, user, enforced)
         .inspect_err(|_| count_admitted(core, name, None))?;
-    Ok(Identity { name, user, request })
+    Ok(Identity { name, user, warning, request })
 }
 
 /// Counts a user that was found, and the decision about the request, if there was one.
@@ -121,16 +125,17 @@ fn known_name(name: &str) -> &'static str {
 }
 
 /// Finds the user of a request by its certificate, else by its token. As on the real server, an
-/// invalid certificate is an error unless the token is valid, and the reverse.
-fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
+/// invalid certificate is an error unless the token is valid, and the reverse. Returns a warning
+/// about the token, too.
+fn authenticate(core: &Core, parts: &Parts) -> Result<(Arc<User>, &'static str)> {
     let is_needed = core.access.authenticates();
     let certificate = parts.extensions.get::<ClientCertificate>();
     if let Some(ClientCertificate::Valid(user)) = certificate {
-        return Ok(Arc::clone(user));
+        return Ok((Arc::clone(user), ""));
     }
-    match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
-        (Some(token), _) => match bearer::user_of(core, token) {
-            Some(user) => Ok(user),
+    let user = match (bearer_token(&parts.headers), parts.extensions.get::<Caller>()) {
+        (Some(token), _) => match bearer::own_bearer(core, token) {
+            Some(Bearer { user, warning, .. }) => return Ok((user, warning)),
             None if is_needed => Err(Failure::unauthorized()),
             None => Ok(core.access.admin()),
         },
@@ -138,7 +143,8 @@ fn authenticate(core: &Core, parts: &Parts) -> Result<Arc<User>> {
         (None, _) if is_needed && certificate.is_some() => Err(Failure::unauthorized()),
         (None, _) if is_needed => core.access.anonymous().ok_or_else(Failure::unauthorized),
         (None, _) => Ok(core.access.admin()),
-    }
+    };
+    user.map(|user| (user, ""))
 }
 
 /// Returns the token of a request: the text between the first two spaces of its header. As on the

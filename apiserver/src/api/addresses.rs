@@ -11,9 +11,7 @@ use super::server_objects::{self, SERVER};
 use crate::admission::delete::DeleteOptions;
 use crate::admission::field_manager::FieldManager;
 use crate::admission::meta_text;
-use crate::admission::owners::Ownership;
 use crate::admission::target::Target;
-use crate::admission::update::{self, Change, Outcome};
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::{Fields, read_path};
@@ -94,18 +92,15 @@ pub(super) fn report_range(core: &Core) {
     let ready = json!({"type": "Ready", "status": "True", "reason": "",
         "message": "Kubernetes default Service CIDR is ready", "lastTransitionTime": now});
     new.insert("status".to_owned(), json!({"conditions": [ready]}));
-    let owners = &Ownership::Tracked(FieldManager {
+    let manager = FieldManager {
         name: "kubernetes-service-cidr-controller".to_owned(),
         subresource: "status".to_owned(),
         target: Target::Status,
         now,
         converter: None,
-    });
-    let change = Change { old: &old, new, target: Target::Status, owners };
-    let prepared = update::prepare(&ranges.home, &ranges.kind, change, None, None);
-    if let Ok((Outcome::Store(new), _)) = prepared {
-        drop(core.put(ranges.resource, DEFAULT_RANGE, Some(stored.revision), ranges.encode(new)));
-    }
+    };
+    // A client that writes in between keeps its own condition.
+    server_objects::replace(core, &ranges, (&stored, &old), new, manager);
 }
 
 fn addresses_of(service: Option<&Fields>) -> BTreeSet<String> {

@@ -7,9 +7,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use homeostat_core::go_quote;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::managers::server_manager;
+use super::server_objects;
 use crate::access::{Claims, Holder, Named, SecretClaims, User, Verified};
+use crate::admission::metadata_mut;
+use crate::admission::target::Target;
+use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::fields::read_path;
 use crate::object::Stored;
@@ -19,6 +24,8 @@ pub(super) struct Bearer {
     pub(super) user: Arc<User>,
     /// The audiences of the token among those that the caller names.
     pub(super) audiences: Vec<String>,
+    /// A warning about the use of the token; often empty.
+    pub(super) warning: &'static str,
 }
 
 /// The time for which a token outlives the deletion of an object that has finalizers.
@@ -30,11 +37,17 @@ const INVALIDATED: &str = "service account token has been invalidated";
 
 /// The label of a secret whose token may not be used any longer.
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
+/// The label of a secret with the day on which its token was used last.
+const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
+
+/// The warning about the token of a secret that its account names.
+const GENERATED: &str = "Use tokens from the TokenRequest API or manually created secret-based \
+    tokens instead of auto-generated secret-based tokens.";
 
 /// Returns the owner of a token that is valid for the API server.
-pub(super) fn user_of(core: &Core, token: &str) -> Option<Arc<User>> {
+pub(super) fn own_bearer(core: &Core, token: &str) -> Option<Bearer> {
     let own = &core.access.issuer().settings().audiences;
-    bearer_of(core, token, own).ok().map(|bearer| bearer.user)
+    bearer_of(core, token, own).ok()
 }
 
 /// Returns the owner of a token that is valid for one of these audiences. The token of a service
@@ -48,7 +61,7 @@ pub(super) fn bearer_of(core: &Core, token: &str, wanted: &[String]) -> Result<B
     let for_server = || wanted.iter().filter(|audience| issuer.is_audience(audience));
     let user = core.access.user_of(token).filter(|_| for_server().next().is_some());
     if let Some(user) = user {
-        return Ok(Bearer { user, audiences: for_server().cloned().collect() });
+        return Ok(Bearer { user, audiences: for_server().cloned().collect(), warning: "" });
     }
     let detailed = |detail: String| format!("[{INVALID}, {detail}]");
     let Some(verified) = issuer.read(token).map_err(detailed)? else {
@@ -66,11 +79,12 @@ pub(super) fn bearer_of(core: &Core, token: &str, wanted: &[String]) -> Result<B
             "token audiences {known} is invalid for the target audiences {wanted}"
         )));
     }
-    let user = match &verified {
-        Verified::Requested(claims) => owner(core, claims),
+    let found = match &verified {
+        Verified::Requested(claims) => owner(core, claims).map(|user| (user, "")),
         Verified::OfSecret(claims) => owner_of_secret(core, claims, token),
     };
-    Ok(Bearer { user: Arc::new(user.map_err(detailed)?), audiences })
+    let (user, warning) = found.map_err(detailed)?;
+    Ok(Bearer { user: Arc::new(user), audiences, warning })
 }
 
 /// Returns the account of a requested token.
@@ -113,8 +127,12 @@ fn owner(core: &Core, claims: &Claims) -> Result<User, String> {
     Ok(user)
 }
 
-/// Returns the account of the token in a secret.
-fn owner_of_secret(core: &Core, claims: &SecretClaims, token: &str) -> Result<User, String> {
+/// Returns the account of the token in a secret, and a warning about its use.
+fn owner_of_secret(
+    core: &Core,
+    claims: &SecretClaims,
+    token: &str,
+) -> Result<(User, &'static str), String> {
     let SecretClaims { subject, namespace, secret, account, uid } = claims;
     let needed = [
         ("sub", subject),
@@ -130,14 +148,7 @@ fn owner_of_secret(core: &Core, claims: &SecretClaims, token: &str) -> Result<Us
     if user.name() != subject {
         return Err("sub claim is invalid".to_owned());
     }
-    let stored = core.find("secrets", namespace, secret);
-    let stored = stored.filter(|secret| !secret.selectable.terminating);
-    let stored = stored.ok_or("Token has been invalidated")?;
-    let fields = stored.fields();
-    let kept = read_path(&fields, "data.token").and_then(Value::as_str).unwrap_or_default();
-    if STANDARD.decode(kept).is_ok_and(|kept| kept != token.as_bytes()) {
-        return Err("Token does not match server's copy".to_owned());
-    }
+    let stored = find_secret(core, (namespace, secret), token)?;
     let owner = find_account(core, namespace, account)?;
     if owner.selectable.terminating {
         return Err(format!("ServiceAccount {namespace}/{account} has been deleted"));
@@ -146,6 +157,7 @@ fn owner_of_secret(core: &Core, claims: &SecretClaims, token: &str) -> Result<Us
     if known != uid {
         return Err(format!("ServiceAccount UID ({known}) does not match claim ({uid})"));
     }
+    note_use(core, &stored);
     if stored.selectable.labels.get(INVALID_SINCE).is_some_and(|since| !since.is_empty()) {
         return Err(format!(
             "the token in secret {namespace}/{secret} for service account {namespace}/{account} \
@@ -155,7 +167,51 @@ fn owner_of_secret(core: &Core, claims: &SecretClaims, token: &str) -> Result<Us
         ));
     }
     user.uid.clone_from(uid);
-    Ok(user)
+    Ok((user, if names_secret(&owner, secret) { GENERATED } else { "" }))
+}
+
+/// Returns a secret that has this token.
+fn find_secret(
+    core: &Core,
+    (namespace, name): (&str, &str),
+    token: &str,
+) -> Result<Arc<Stored>, String> {
+    let stored = core.find("secrets", namespace, name);
+    let stored = stored.filter(|secret| !secret.selectable.terminating);
+    let stored = stored.ok_or("Token has been invalidated")?;
+    let fields = stored.fields();
+    let kept = read_path(&fields, "data.token").and_then(Value::as_str).unwrap_or_default();
+    if STANDARD.decode(kept).is_ok_and(|kept| kept != token.as_bytes()) {
+        return Err("Token does not match server's copy".to_owned());
+    }
+    Ok(stored)
+}
+
+/// Gives a secret the label with the day on which its token was used, unless it has that of today
+/// or, by another server's clock, of tomorrow.
+fn note_use(core: &Core, secret: &Stored) {
+    let now = core.clock.now();
+    let day = |time: Timestamp| rfc3339(time).split('T').next().unwrap_or_default().to_owned();
+    let (today, tomorrow) = (day(now), day(now + SignedDuration::from_hours(24)));
+    let known = secret.selectable.labels.get(LAST_USED);
+    if known.is_some_and(|known| *known == today || *known == tomorrow) {
+        return;
+    }
+    let secrets = core.kinds().find("", "v1", "secrets").expect("the table has the kind");
+    let old = secret.packed_fields();
+    let mut new = old.clone();
+    let labels = metadata_mut(&mut new).entry("labels").or_insert_with(|| json!({}));
+    labels[LAST_USED] = json!(today);
+    let manager = server_manager(core, Target::Object);
+    // After a write in between, the next use gives it the label.
+    server_objects::replace(core, &secrets, (secret, &old), new, manager);
+}
+
+/// Returns true if an account lists a secret, as a controller did that made one for each account.
+fn names_secret(account: &Stored, secret: &str) -> bool {
+    let fields = account.fields();
+    let secrets = fields.get("secrets").and_then(Value::as_array);
+    secrets.into_iter().flatten().any(|listed| listed["name"] == secret)
 }
 
 fn find_account(core: &Core, namespace: &str, name: &str) -> Result<Arc<Stored>, String> {

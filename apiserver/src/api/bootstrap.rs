@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 use super::api_services::REGISTRATION_GROUP;
 use super::kept_objects::load;
 use super::server_objects::{SERVER, store, try_store};
-use super::{addresses, definitions, flow_schemas};
+use super::{addresses, definitions, flow_schemas, published_authorities};
 use crate::access::RBAC_GROUP;
+use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::flow_control::FLOW_CONTROL_GROUP;
 use crate::kinds::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, BUILT_IN_SETTINGS, Kinds, Served};
@@ -31,6 +32,9 @@ struct BuiltIn {
     /// The name under which the server writes it.
     manager: &'static str,
 }
+
+/// The name of an object that is not made again: the real server may wait for half an hour.
+const TOKEN_TRACKING: &str = "kube-apiserver-legacy-service-account-token-tracking";
 
 /// The name under which flow control creates them.
 const FLOW_MANAGER: &str = "api-priority-and-fairness-config-producer-v1";
@@ -100,6 +104,7 @@ fn built_in(core: &Core) -> Vec<BuiltIn> {
     let mut built_in: Vec<BuiltIn> = namespaces.into_iter().chain(others).collect();
     if core.access.authenticates() {
         built_in.extend(settings(&kinds));
+        built_in.extend(config_maps(core, &kinds));
     }
     built_in
 }
@@ -117,6 +122,22 @@ fn settings(kinds: &Kinds) -> Vec<BuiltIn> {
         objects.into_iter().map(move |object| BuiltIn { served: served.clone(), object, manager })
     };
     settings.into_iter().flat_map(of_resource).collect()
+}
+
+/// Returns the objects of the system's namespace that clients of the server read.
+fn config_maps(core: &Core, kinds: &Kinds) -> [BuiltIn; 2] {
+    let served = kinds.find("", "v1", "configmaps").expect("the table has the kind");
+    let today = rfc3339(core.clock.now());
+    // The day since which the server notes the use of the tokens of secrets.
+    let tracking = json!({
+        "metadata": {"namespace": "kube-system", "name": TOKEN_TRACKING},
+        "data": {"since": today.split('T').next()},
+    });
+    [published_authorities::config_map(core), tracking].map(|object| BuiltIn {
+        served: served.clone(),
+        object,
+        manager: SERVER,
+    })
 }
 
 /// Loads the objects of a state file, and appends all later writes to it.
@@ -155,9 +176,10 @@ pub(crate) fn resume(core: &Core, state: State) {
 
 impl BuiltIn {
     /// Returns true if the server creates the object again if it is deleted. It does not for the
-    /// system's priority classes and the registrations of its groups.
+    /// system's priority classes, the registrations of its groups and the tracking of tokens.
     fn is_recreated(&self) -> bool {
         !matches!(&*self.served.home.plural, "priorityclasses" | "apiservices")
+            && self.object["metadata"]["name"] != TOKEN_TRACKING
     }
 
     fn is_slow(&self) -> bool {

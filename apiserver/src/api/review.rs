@@ -38,7 +38,7 @@ pub(super) fn create(core: &Core, call: &ApiCall, review: Review) -> Result<Repl
         object.insert("metadata".to_owned(), json!({"creationTimestamp": now}));
     }
     let status = match review {
-        Review::Token => token_review(core, &object)?,
+        Review::Token => token_review(core, call, &object)?,
         Review::Own => json!({"userInfo": user_info(&call.user)}),
         Review::Access => subject_access(core, call, &object)?,
         Review::OwnAccess => {
@@ -84,7 +84,7 @@ fn user_info(user: &User) -> Value {
 
 // === tokens ===
 
-fn token_review(core: &Core, object: &Fields) -> Result<Value> {
+fn token_review(core: &Core, call: &ApiCall, object: &Fields) -> Result<Value> {
     let token = text(spec(object), "token");
     if token.is_empty() {
         let detail = "token is required for TokenReview in authentication";
@@ -93,7 +93,8 @@ fn token_review(core: &Core, object: &Fields) -> Result<Value> {
     let wanted = audiences(core, spec(object));
     // The real server reads it as the rest of a header.
     Ok(match bearer_of(core, token.trim_end(), &wanted) {
-        Ok(Bearer { user, audiences }) => {
+        Ok(Bearer { user, audiences, warning }) => {
+            call.warnings.add(warning);
             json!({"authenticated": true, "user": user_info(&user), "audiences": audiences})
         }
         Err(detail) => json!({"user": {}, "error": detail}),

@@ -10,10 +10,13 @@ use crate::admission::field_manager::FieldManager;
 use crate::admission::meta_text;
 use crate::admission::owners::Ownership;
 use crate::admission::target::Target;
+use crate::admission::update::{self, Change, Outcome};
 use crate::clock::rfc3339;
 use crate::core::Core;
+use crate::fields::Fields;
 use crate::kinds::{Allocator, Served};
 use crate::metrics::{Finished, RequestLabels};
+use crate::object::Stored;
 use crate::status::Result;
 
 /// The name under which the server itself writes.
@@ -61,6 +64,27 @@ pub(super) fn try_store(
         count(core, served);
     }
     Ok(is_stored)
+}
+
+/// Writes an object of the server, or a part of it that the server decides about. Returns false if
+/// another write came first.
+pub(super) fn replace(
+    core: &Core,
+    served: &Served,
+    (stored, old): (&Stored, &Fields),
+    new: Fields,
+    manager: FieldManager,
+) -> bool {
+    let (target, owners) = (manager.target, &Ownership::Tracked(manager));
+    let change = Change { old, new, target, owners };
+    match update::prepare(&served.home, &served.kind, change, None, None) {
+        Ok((Outcome::Store(new), _)) => {
+            let key = served.home.key(&stored.selectable.namespace, &stored.selectable.name);
+            core.put(served.resource, &key, Some(stored.revision), served.encode(new)).is_ok()
+        }
+        // There is nothing to write.
+        _ => true,
+    }
 }
 
 /// Counts a creation as a request: the real server sends itself one.

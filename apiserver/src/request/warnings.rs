@@ -17,6 +17,13 @@ const MAX_TRUNCATED: usize = 256;
 // === impl Warnings ===
 
 impl Warnings {
+    /// Returns the warnings of a request whose credentials have this one, unless it is empty.
+    pub(crate) fn of(credentials: &str) -> Self {
+        let warnings = Self::default();
+        warnings.add(credentials);
+        warnings
+    }
+
     /// Adds a warning, once.
     pub(crate) fn add(&self, text: impl Into<String>) {
         let (text, mut texts) = (text.into(), self.texts.lock());
