@@ -198,8 +198,8 @@ struct Admitted {
 
 /// Fails with the reply to a request that goes no further.
 fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Response<Body>>> {
-    let media = negotiate::status_media(&parts.headers);
-    let reply = |failure| Reply::Failure(failure).into_response(media);
+    let reply =
+        |failure| Reply::Failure(failure).into_response(negotiate::status_media(&parts.headers));
     let limit = deadline::limit(parts).map_err(|failure| Box::new(reply(failure)))?;
     let api::Admitted { user, flow, warning } = api::admit(core, parts);
     let failure = match user {
