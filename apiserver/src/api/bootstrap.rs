@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::api_services::REGISTRATION_GROUP;
 use super::kept_objects::load;
 use super::server_objects::{SERVER, store, try_store};
-use super::{addresses, definitions, flow_schemas, published_authorities};
+use super::{addresses, api_services, definitions, flow_schemas, published_authorities};
 use crate::access::RBAC_GROUP;
 use crate::clock::rfc3339;
 use crate::core::Core;
@@ -66,6 +66,7 @@ fn report(core: &Core) {
     addresses::repair(core);
     addresses::report_range(core);
     flow_schemas::report(core);
+    api_services::repair(core);
 }
 
 /// Creates deleted objects of the resource again, after a while, as the real server's controllers

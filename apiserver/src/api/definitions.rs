@@ -47,7 +47,7 @@ pub(crate) fn serve_changed_definitions(core: &Core) {
         let stored =
             kinds.installed(&name).and_then(|_| core.get(kinds.definitions().resource, &name));
         if let Some(stored) = stored {
-            install_kinds(core, &name, &stored.fields());
+            api_services::following(core, &name, || install_kinds(core, &name, &stored.fields()));
         }
     }
 }
@@ -133,11 +133,7 @@ pub(crate) fn reinstall(core: &Core) {
 
 /// Carries out the next effect of a definition.
 fn step(core: &Core, name: &str) -> Progress {
-    let progress = next_effect(core, name);
-    if let Some(group) = api_services::group_of(name) {
-        api_services::follow(core, group);
-    }
-    progress
+    api_services::following(core, name, || next_effect(core, name))
 }
 
 fn next_effect(core: &Core, name: &str) -> Progress {
