@@ -61,6 +61,8 @@ pub struct Verdict {
 struct Place {
     /// The type of the value in expressions; `None` if they cannot use it.
     kind: Option<Type>,
+    /// True if rules are stated where no value is expected, as for the items of an object.
+    is_untyped: bool,
     /// The type as the schema states it.
     type_name: String,
     rules: Vec<Rule>,

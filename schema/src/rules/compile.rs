@@ -78,12 +78,15 @@ fn place(schema: &Value, kind: Option<Type>, depth: usize) -> Option<Place> {
         items: None,
         keys: is_map
             .then(|| texts(schema.get("x-kubernetes-list-map-keys")).map(str::to_owned).collect()),
+        is_untyped: kind.is_none() && rules_of(schema).next().is_some(),
         kind: None,
     };
     for (part, inner) in parts(schema) {
-        let Some(inner) = place(inner, type_of(part, inner, kind.as_ref()), depth) else {
+        let inner_kind = type_of(part, inner, kind.as_ref());
+        if inner_kind.is_none() && matches!(part, Part::Field(_)) {
             continue;
-        };
+        }
+        let Some(inner) = place(inner, inner_kind, depth) else { continue };
         match part {
             Part::Field(name) => found.fields.push((name.to_owned(), inner)),
             Part::Values => found.values = Some(Box::new(inner)),
@@ -92,6 +95,7 @@ fn place(schema: &Value, kind: Option<Type>, depth: usize) -> Option<Place> {
     }
     found.kind = kind;
     let is_empty = found.rules.is_empty()
+        && !found.is_untyped
         && found.fields.is_empty()
         && found.values.is_none()
         && found.items.is_none();

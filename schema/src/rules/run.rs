@@ -14,6 +14,10 @@ pub(super) const STEPS_OF_OBJECT: usize = 10_000_000;
 /// The longest message that an expression may make.
 const MAX_MESSAGE: usize = 5 * 1024;
 
+/// The error of rules that have no value.
+const UNTYPED: &str = "rule compiler initialization error: failed to convert to declType for CEL \
+    validation rules";
+
 /// Checks an object with at most `steps` steps.
 pub(super) fn run(root: &Place, object: &Value, old: Option<&Value>, steps: usize) -> Verdict {
     let mut runner =
@@ -130,6 +134,9 @@ impl Runner {
     }
 
     fn check_rules(&mut self, place: &Place, value: &Value, old: Option<&Value>, same: Same) {
+        if place.is_untyped {
+            self.add_invalid(place, UNTYPED);
+        }
         let Some(kind) = &place.kind else { return };
         for rule in &place.rules {
             if rule.uses_old && old.is_none() && !rule.old_is_optional {
@@ -178,8 +185,13 @@ impl Runner {
             EvalError::Failed(reason) => format!("{reason} evaluating rule: {text}"),
         };
         self.stopped |= *error == EvalError::Limit;
+        self.add_invalid(place, &detail);
+    }
+
+    /// Reports an error that shows the type of the value.
+    fn add_invalid(&mut self, place: &Place, detail: &str) {
         let shown = Value::from(place.type_name.as_str());
-        self.verdict.errors.push(FieldError::invalid(self.path.or_nil(), &shown, &detail));
+        self.verdict.errors.push(FieldError::invalid(self.path.or_nil(), &shown, detail));
     }
 
     /// Returns the message of a rule that is false.

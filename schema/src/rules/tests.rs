@@ -205,3 +205,22 @@ fn sum_of_all_rules_is_limited() {
     assert_eq!(errors.len(), 5, "{errors:?}");
     assert!(errors[4].1.contains("total for entire OpenAPIv3 schema exceeds budget by factor of"));
 }
+
+#[test]
+fn rules_of_items_of_an_object_are_errors_where_a_list_is_left() {
+    let backend = |stated: &str| {
+        json!({"type": stated, "items": {"type": "object", "properties": {"n": {"type": "integer"}},
+            "x-kubernetes-validations": [{"rule": "self.n < 9"}]}})
+    };
+    let rules = |stated: &str| {
+        Rules::from_open_api(&json!({"type": "object", "properties": {"b": backend(stated)}}))
+    };
+    let object = json!({"b": [{"n": 1}]});
+    assert_eq!(rules("array").check(&object, Some(&object)), Verdict::default());
+    let verdict = rules("object").check(&object, Some(&object));
+    let errors: Vec<String> = verdict.errors.iter().map(ToString::to_string).collect();
+    let expected = "b[0]: Invalid value: \"object\": rule compiler initialization error: failed to \
+        convert to declType for CEL validation rules";
+    assert_eq!(errors, [expected]);
+    assert_eq!(rules("object").check(&json!({"b": {}}), None), Verdict::default());
+}

@@ -107,6 +107,13 @@ fn check_client(config: &Value, (before, is_established): (&Value, bool), causes
     }
 }
 
+/// Returns true if the definition's webhook has a bundle without a certificate.
+pub(super) fn has_wrong_bundle(definition: &Fields) -> bool {
+    let config = read_path(definition, "spec.conversion.webhook.clientConfig");
+    let bundle = config.map(|config| text(config, "caBundle")).unwrap_or_default();
+    !bundle.is_empty() && problem_of_bundle(bundle).is_some()
+}
+
 /// Returns the reason why a bundle in Base64 has no certificate, in the words of client-go.
 fn problem_of_bundle(encoded: &str) -> Option<String> {
     let bytes = STANDARD.decode(encoded).unwrap_or_default();

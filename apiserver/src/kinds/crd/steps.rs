@@ -5,6 +5,7 @@ use homeostat_schema::aggregate;
 use serde_json::{Value, json};
 
 use super::conditions::{Condition, find, is_true, set, with_condition};
+use super::conversion::has_wrong_bundle;
 use super::names_in_use::{UsedNames, accepted, names};
 use super::{Approval, is_protected, text};
 use crate::fields::{Fields, read_path};
@@ -130,13 +131,18 @@ fn approve(definition: &Fields, now: &str) -> Option<Fields> {
     with_condition(definition, &Condition::new(kind, status, reason).with_message(message), now)
 }
 
-/// Establishes a definition whose names are accepted.
+/// Establishes a definition whose names are accepted, unless its webhook cannot be verified.
 fn establish(definition: &Fields, now: &str) -> Option<Fields> {
     if !is_true(definition, "NamesAccepted") || is_true(definition, "Established") {
         return None;
     }
-    let condition = Condition::new("Established", "True", "InitialNamesAccepted")
-        .with_message("the initial names have been accepted");
+    let condition = if has_wrong_bundle(definition) {
+        Condition::new("Established", "False", "InvalidCABundle")
+            .with_message("The conversion webhook CABundle is invalid")
+    } else {
+        Condition::new("Established", "True", "InitialNamesAccepted")
+            .with_message("the initial names have been accepted")
+    };
     with_condition(definition, &condition, now)
 }
 
