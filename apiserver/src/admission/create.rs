@@ -81,6 +81,8 @@ pub(crate) fn prepare(
         object.remove("status");
         kind.complete(&mut object);
     }
+    // The client does not own what the server derives from a generated name.
+    generate_name(metadata_mut(&mut object), &system.suffix);
     (kind.record_author)(&mut object, &system.author);
     (kind.prepare)(&mut object);
     kind.add(At::Create, &mut object, None);
@@ -118,7 +120,6 @@ fn set_metadata(
     } else {
         metadata.remove("namespace");
     }
-    generate_name(metadata, &system.suffix);
     metadata.insert("uid".to_owned(), json!(system.uid));
     metadata.insert("creationTimestamp".to_owned(), json!(rfc3339(system.now)));
     // A kind without generations keeps the client's value.
