@@ -1,5 +1,6 @@
 //! HTTP requests and replies: routing, documents, and the errors of a malformed request.
 
+mod admitted;
 mod caching;
 mod deadline;
 mod discovery;
@@ -13,12 +14,11 @@ mod route;
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use homeostat_core::go_quote;
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderName, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -27,7 +27,6 @@ use tower::BoxError;
 use crate::access::User;
 use crate::api;
 use crate::core::Core;
-use crate::flow_control::Flow;
 use crate::kinds::{Kinds, Operations};
 use crate::media::Media;
 use crate::reply::{self, Body, Reply};
@@ -36,6 +35,7 @@ use crate::request::target::Target;
 use crate::request::{ApiCall, Warnings, negotiate};
 use crate::status::{Failure, Result};
 use crate::view::ClientView;
+use admitted::{Admitted, admit, with_flow, with_warnings};
 use openapi::Documents;
 use recording::Recording;
 use route::{Document, Route, Wanted};
@@ -45,10 +45,6 @@ const MAX_BODY: usize = 3 * 1024 * 1024;
 
 /// The header with the id of a request: the client's, else one of the server.
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
-
-/// The headers with the uids of the flow schema and of the priority level of a request.
-const FLOW_SCHEMA: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
-const PRIORITY_LEVEL: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// The `OpenAPI` documents of one server, made at the first request for them and after each change
 /// of the kinds.
@@ -186,54 +182,6 @@ fn recording(
     }
 }
 
-/// A request that is carried out.
-struct Admitted {
-    /// The time that the client gives.
-    limit: Option<Duration>,
-    user: Arc<User>,
-    flow: Option<Flow>,
-    /// A warning about the credentials; often empty.
-    warning: &'static str,
-}
-
-/// Fails with the reply to a request that goes no further.
-fn admit(core: &Core, parts: &Parts) -> std::result::Result<Admitted, Box<Response<Body>>> {
-    let reply =
-        |failure| Reply::Failure(failure).into_response(negotiate::status_media(&parts.headers));
-    let limit = deadline::limit(parts).map_err(|failure| Box::new(reply(failure)))?;
-    let api::Admitted { user, flow, warning } = api::admit(core, parts);
-    let failure = match user {
-        Ok(user) => return Ok(Admitted { limit, user, flow, warning }),
-        Err(failure) => failure,
-    };
-    let is_refused = failure.code != 401;
-    let response = with_flow(reply(failure), flow.as_ref());
-    let mut response = with_warnings(response, &Warnings::of(warning));
-    if is_refused {
-        let nosniff = HeaderValue::from_static("nosniff");
-        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
-    }
-    Err(Box::new(response))
-}
-
-/// Names the flow of a request in its reply.
-fn with_flow(mut response: Response<Body>, flow: Option<&Flow>) -> Response<Body> {
-    let Some(flow) = flow else { return response };
-    let value = |uid: &str| HeaderValue::from_str(uid).expect("a uid is ASCII");
-    let headers = response.headers_mut();
-    headers.insert(FLOW_SCHEMA, value(&flow.schema));
-    headers.insert(PRIORITY_LEVEL, value(&flow.level));
-    response
-}
-
-/// Adds the warnings of a request to its reply.
-fn with_warnings(mut response: Response<Body>, warnings: &Warnings) -> Response<Body> {
-    for warning in warnings.headers() {
-        response.headers_mut().append(header::WARNING, warning);
-    }
-    response
-}
-
 /// Removes the body of a reply to HEAD.
 fn without_body(method: &Method, mut response: Response<Body>) -> Response<Body> {
     if *method == Method::HEAD {
@@ -254,11 +202,12 @@ where
     B::Error: Into<BoxError>,
 {
     let method = parts.method.clone();
-    let call = match read((user, warnings), &mut parts, target, body).await {
-        Ok(call) => call,
+    let call = match read(user, &mut parts, target, body).await {
+        Ok(call) => ApiCall { warnings, ..call },
         Err(failure) => {
             let media = negotiate::status_media(&parts.headers);
-            return without_body(&method, Reply::Failure(failure).into_response(media));
+            let response = Reply::Failure(failure).into_response(media);
+            return without_body(&method, with_warnings(response, &warnings));
         }
     };
     let definition = call.target.served.kind.definition.as_ref();
@@ -280,12 +229,7 @@ where
 }
 
 /// Reads a request. If it fails, the headers stay in `parts`.
-async fn read<B>(
-    (user, warnings): (Arc<User>, Warnings),
-    parts: &mut Parts,
-    target: Target,
-    body: B,
-) -> Result<ApiCall>
+async fn read<B>(user: Arc<User>, parts: &mut Parts, target: Target, body: B) -> Result<ApiCall>
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: Into<BoxError>,
@@ -302,7 +246,7 @@ where
     let body = collect(body).await?;
     let client_view = parts.extensions.remove::<ClientView>().unwrap_or_default();
     let (method, headers) = (parts.method.clone(), std::mem::take(&mut parts.headers));
-    let conversation = Arc::default();
+    let (warnings, conversation) = (Warnings::default(), Arc::default());
     Ok(ApiCall {
         method,
         target,
