@@ -30,7 +30,7 @@ use crate::plugin::AdmissionPlugin;
 use crate::recent::Recent;
 use crate::storage::{Objects, ResourceId, Slot, Stale, Storage, TooOld};
 use crate::view::ClientView;
-use crate::{flow_control, policies, webhooks};
+use crate::{flow_control, grants, policies, webhooks};
 
 /// The state of one server.
 #[derive(Debug)]
@@ -63,6 +63,10 @@ pub(crate) struct Core {
     flow_resources: [ResourceId; 2],
     /// The flow schemas and priority levels, read. No other lock is taken while this one is held.
     flows: Mutex<flow_control::Cache>,
+    /// The storage of bindings, of the cluster and of namespaces, then those of roles.
+    grant_resources: [ResourceId; 4],
+    /// The roles and bindings, read. No other lock is taken while this one is held.
+    grants: Mutex<grants::Cache>,
     /// Calls webhooks.
     pub(crate) webhook_client: webhooks::Client,
     /// Locked while a service is written. The lock of the storage is taken while this one is held.
@@ -117,6 +121,7 @@ impl Core {
             kinds.runs(AdmissionPlugin::ValidatingAdmissionWebhook).then_some(validating),
         ];
         let flow_resources = kinds.flow_kinds().map(|served| served.resource);
+        let grant_resources = kinds.grant_kinds().map(|served| served.resource);
         let stopped = CancellationToken::new();
         let streams = Mutex::new(stopped.child_token());
         Arc::new(Self {
@@ -134,6 +139,8 @@ impl Core {
             webhooks: Mutex::default(),
             flow_resources,
             flows: Mutex::default(),
+            grant_resources,
+            grants: Mutex::default(),
             webhook_client: webhooks::Client::default(),
             allocations: Mutex::default(),
             clock,

@@ -7,7 +7,6 @@ mod cache;
 mod level;
 mod schema;
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::access::{Attributes, User};
@@ -26,11 +25,11 @@ const EXEMPT: &str = "exempt";
 const CATCH_ALL: &str = "catch-all";
 
 /// The shares of the level `catch-all` while it is deleted.
-const CATCH_ALL_SHARES: u32 = 5;
+const CATCH_ALL_SHARES: u64 = 5;
 
 /// The requests that the real server carries out at once, with its default flags: 400 that read and
 /// 200 that write.
-const SEATS: f64 = 600.0;
+const SEATS: u64 = 600;
 
 /// The flow schemas and the priority levels of a server.
 #[derive(Debug, Default)]
@@ -95,24 +94,15 @@ impl FlowControl {
 
     /// Returns the name of each priority level and its part of the server's seats, by name.
     pub(crate) fn nominal_seats(&self) -> Vec<(&str, u64)> {
-        let mut shares: Vec<(&str, u32)> =
+        let mut shares: Vec<(&str, u64)> =
             self.levels.iter().map(|level| (&*level.metadata.name, level.shares())).collect();
-        for (name, usual) in [(EXEMPT, 0), (CATCH_ALL, CATCH_ALL_SHARES)] {
-            if self.level(name).is_none() {
-                shares.push((name, usual));
-            }
-        }
-        shares.sort_unstable_by_key(|(name, shares)| (*name, Reverse(*shares)));
-        let sum: f64 = shares.iter().map(|(_, shares)| f64::from(*shares)).sum();
+        let missing = [(EXEMPT, 0), (CATCH_ALL, CATCH_ALL_SHARES)];
+        shares.extend(missing.into_iter().filter(|(name, _)| self.level(name).is_none()));
+        shares.sort_unstable();
+        let sum: u64 = shares.iter().map(|(_, shares)| shares).sum();
         // Without any shares no level has a seat.
-        let sum = sum.max(1.0);
-        let seats = |shares: u32| (SEATS * f64::from(shares) / sum).ceil();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "the number is between 0 and SEATS"
-        )]
-        shares.iter().map(|(name, shares)| (*name, seats(*shares) as u64)).collect()
+        let seats = |shares: u64| (SEATS * shares).div_ceil(sum.max(1));
+        shares.into_iter().map(|(name, shares)| (name, seats(shares))).collect()
     }
 }
 

@@ -68,6 +68,7 @@ mod flow_control;
 mod go_base64;
 mod go_diff;
 mod go_json;
+mod grants;
 mod http;
 mod json_path;
 mod json_text;

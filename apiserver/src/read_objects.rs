@@ -4,6 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
 use crate::fields::Fields;
 use crate::object::Stored;
 use crate::storage::Objects;
@@ -12,6 +15,12 @@ use crate::storage::Objects;
 #[derive(Debug)]
 pub(crate) struct ReadObjects<T> {
     entries: Vec<(Arc<Stored>, Arc<T>)>,
+}
+
+/// Reads an object of the store. One that no validation has passed, as from a state file of other
+/// hands, is read as the default.
+pub(crate) fn decoded<T: DeserializeOwned + Default>(object: &Fields) -> T {
+    serde_json::from_value(Value::Object(object.clone())).unwrap_or_default()
 }
 
 // === impl ReadObjects ===
@@ -43,6 +52,11 @@ impl<T> ReadObjects<T> {
             entry.unwrap_or_else(|| (Arc::clone(stored), Arc::new(read(&stored.fields()))))
         };
         self.entries = objects.iter().map(entry).collect();
+    }
+
+    /// Returns each object with what it was read as.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&Stored, &Arc<T>)> {
+        self.entries.iter().map(|(stored, value)| (&**stored, value))
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {

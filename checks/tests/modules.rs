@@ -279,7 +279,7 @@ fn apiserver_has_no_arrow_up() {
             ],
             &["components", "plugin", "pod_security", "recent", "storage", "types"],
             &["arguments", "changes", "kinds", "patch", "read_objects", "reply"],
-            &["flow_control", "policies", "view"],
+            &["flow_control", "grants", "policies", "view"],
             &["webhooks"],
             &["admission", "core", "selection", "table"],
             &["request"],

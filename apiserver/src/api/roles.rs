@@ -1,12 +1,9 @@
 //! Authorization: the decision of the roles about what a user may do.
 
-use std::sync::Arc;
-
 use homeostat_faults::RequestInfo;
 use homeostat_schema::aggregate;
-use serde::de::DeserializeOwned;
 
-use crate::access::{Attributes, Binding, PolicyRule, RBAC_GROUP, Role, RoleRef, User};
+use crate::access::{Attributes, PolicyRule, RoleRef, User};
 use crate::core::Core;
 use crate::status::{Failure, Result};
 
@@ -51,10 +48,10 @@ pub(super) fn decide(core: &Core, user: &User, request: &Attributes) -> Decision
     if user.is_master() || !core.access.is_enforced() {
         return Decision { allowed: true, reason: String::new() };
     }
-    let mut errors = Vec::new();
-    for binding in bindings(core, &request.namespace) {
+    let (grants, mut errors) = (core.grants(), Vec::new());
+    for binding in grants.bindings_in(&request.namespace) {
         let Some(binding_of_user) = binding.reason_for(user) else { continue };
-        match rules(core, &request.namespace, &binding.role_ref) {
+        match grants.rules(&request.namespace, &binding.role_ref) {
             Ok(rules) if rules.iter().any(|rule| rule.allows(request)) => {
                 let reason = format!("RBAC: allowed by {binding_of_user}");
                 return Decision { allowed: true, reason };
@@ -76,34 +73,17 @@ pub(super) fn rules_of(
     user: &User,
     namespace: &str,
 ) -> (Vec<PolicyRule>, Vec<String>) {
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
-    for binding in bindings(core, namespace) {
+    let (grants, mut found, mut errors) = (core.grants(), Vec::new(), Vec::new());
+    for binding in grants.bindings_in(namespace) {
         if binding.reason_for(user).is_none() {
             continue;
         }
-        match rules(core, namespace, &binding.role_ref) {
-            Ok(rules) => found.extend(rules),
+        match grants.rules(namespace, &binding.role_ref) {
+            Ok(rules) => found.extend_from_slice(rules),
             Err(error) => errors.push(error),
         }
     }
     (found, errors)
-}
-
-/// Returns the bindings of the cluster, then those of the namespace.
-fn bindings(core: &Core, namespace: &str) -> Vec<Binding> {
-    let mut bindings = Vec::new();
-    let of_kind = |plural: &str, prefix: String| -> Vec<Binding> {
-        let Some(served) = core.kinds().find(RBAC_GROUP, "v1", plural) else { return Vec::new() };
-        let objects = core.read(|storage| storage.objects(served.resource).clone());
-        let from: Arc<str> = prefix.as_str().into();
-        let found = objects.range(from..).take_while(|(key, _)| key.starts_with(&prefix));
-        found.filter_map(|(_, stored)| decode(stored.bytes())).collect()
-    };
-    bindings.extend(of_kind("clusterrolebindings", String::new()));
-    if !namespace.is_empty() {
-        bindings.extend(of_kind("rolebindings", format!("{namespace}/")));
-    }
-    bindings
 }
 
 /// Returns the rules of the role that a binding names, or the real server's error.
@@ -112,24 +92,5 @@ pub(super) fn rules(
     namespace: &str,
     role: &RoleRef,
 ) -> std::result::Result<Vec<PolicyRule>, String> {
-    let (plural, singular) = match role.kind.as_str() {
-        "ClusterRole" => ("clusterroles", "clusterrole"),
-        _ => ("roles", "role"),
-    };
-    let stored = core
-        .kinds()
-        .find(RBAC_GROUP, "v1", plural)
-        .and_then(|served| core.get(served.resource, &served.kind.key(namespace, &role.name)));
-    match stored {
-        Some(stored) => {
-            let role: Role = decode(stored.bytes()).unwrap_or_default();
-            Ok(role.rules.unwrap_or_default())
-        }
-        None => Err(format!("{singular}.{RBAC_GROUP} \"{}\" not found", role.name)),
-    }
-}
-
-/// Decodes a stored object. All stored objects have passed validation.
-fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    serde_json::from_slice(bytes).ok()
+    core.grants().rules(namespace, role).map(<[PolicyRule]>::to_vec)
 }

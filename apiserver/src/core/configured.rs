@@ -1,4 +1,4 @@
-//! The policies, webhooks and flows that objects of the store configure.
+//! The policies, webhooks, flows and rights that objects of the store configure.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use parking_lot::Mutex;
 
 use super::Core;
 use crate::flow_control::FlowControl;
+use crate::grants::Grants;
 use crate::policies::{self, Policies};
 use crate::storage::ResourceId;
 use crate::webhooks::Webhooks;
@@ -42,6 +43,13 @@ impl Core {
             is_used.then(|| all.map(|objects| objects.cloned().unwrap_or_default()))
         })?;
         self.webhooks.lock().follow(&mutating, &validating)
+    }
+
+    /// Returns the roles and bindings.
+    pub(crate) fn grants(&self) -> Arc<Grants> {
+        let [cluster_bindings, bindings, cluster_roles, roles] =
+            self.read(|storage| self.grant_resources.map(|id| storage.objects(id).clone()));
+        self.grants.lock().follow([&cluster_bindings, &bindings], [&cluster_roles, &roles])
     }
 
     /// Returns the flow schemas and priority levels; `None` if the server has no users.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::FlowControl;
 use super::level::PriorityLevel;
 use super::schema::FlowSchema;
-use crate::read_objects::ReadObjects;
+use crate::read_objects::{ReadObjects, decoded};
 use crate::storage::Objects;
 
 /// The flow schemas and priority levels of the last request, read.
@@ -22,8 +22,8 @@ impl Cache {
     /// Returns the flow schemas and priority levels that are stored now.
     pub(crate) fn follow(&mut self, schemas: &Objects, levels: &Objects) -> Arc<FlowControl> {
         if !(self.schemas.is(schemas) && self.levels.is(levels)) {
-            self.schemas.follow(schemas, FlowSchema::read);
-            self.levels.follow(levels, PriorityLevel::read);
+            self.schemas.follow(schemas, decoded);
+            self.levels.follow(levels, decoded);
             self.current = Arc::new(FlowControl::new(&self.schemas.all(), self.levels.all()));
         }
         Arc::clone(&self.current)

@@ -2,8 +2,7 @@
 
 use serde::Deserialize;
 
-use super::schema::{Meta, read};
-use crate::fields::Fields;
+use super::schema::Meta;
 
 /// A priority level.
 #[derive(Debug, Default, Deserialize)]
@@ -29,13 +28,9 @@ struct Limits {
 // === impl PriorityLevel ===
 
 impl PriorityLevel {
-    pub(super) fn read(level: &Fields) -> Self {
-        read(level)
-    }
-
     /// Returns the level's weight among all levels.
-    pub(super) fn shares(&self) -> u32 {
+    pub(super) fn shares(&self) -> u64 {
         let limits = self.spec.limited.as_ref().or(self.spec.exempt.as_ref());
-        limits.map_or(0, |limits| limits.nominal_concurrency_shares)
+        limits.map_or(0, |limits| limits.nominal_concurrency_shares.into())
     }
 }

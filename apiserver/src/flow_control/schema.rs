@@ -1,11 +1,8 @@
 //! A flow schema: which requests belong to it.
 
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::access::{Attributes, Names, User};
-use crate::fields::Fields;
 
 /// A flow schema.
 #[derive(Debug, Default, Deserialize)]
@@ -81,19 +78,9 @@ struct PathRule {
 /// The name that stands for all.
 const ANY: &str = "*";
 
-/// Reads an object of the store. One that no validation has passed, as from a state file of other
-/// hands, matches nothing.
-pub(super) fn read<T: DeserializeOwned + Default>(object: &Fields) -> T {
-    serde_json::from_value(Value::Object(object.clone())).unwrap_or_default()
-}
-
 // === impl FlowSchema ===
 
 impl FlowSchema {
-    pub(super) fn read(schema: &Fields) -> Self {
-        read(schema)
-    }
-
     /// Returns the schema's place in the order of the comparison.
     pub(super) fn rank(&self) -> (i64, &str) {
         (self.spec.matching_precedence, &self.metadata.name)

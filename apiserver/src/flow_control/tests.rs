@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::read_objects::decoded;
 
 fn schema(name: &str, precedence: u32, level: &str, rule: &Value) -> Arc<FlowSchema> {
     let object = json!({
@@ -8,7 +9,7 @@ fn schema(name: &str, precedence: u32, level: &str, rule: &Value) -> Arc<FlowSch
         "spec": {"matchingPrecedence": precedence, "priorityLevelConfiguration": {"name": level},
             "rules": [rule]},
     });
-    Arc::new(FlowSchema::read(object.as_object().unwrap()))
+    Arc::new(decoded(object.as_object().unwrap()))
 }
 
 fn level(name: &str, shares: u32) -> Arc<PriorityLevel> {
@@ -16,7 +17,7 @@ fn level(name: &str, shares: u32) -> Arc<PriorityLevel> {
         "metadata": {"name": name, "uid": format!("uid of {name}")},
         "spec": {"type": "Limited", "limited": {"nominalConcurrencyShares": shares}},
     });
-    Arc::new(PriorityLevel::read(object.as_object().unwrap()))
+    Arc::new(decoded(object.as_object().unwrap()))
 }
 
 fn everything(subject: &Value) -> Value {

@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::defined_kinds::DefinedKinds;
 use super::kind::Kind;
 use super::table::built_in;
+use crate::access::RBAC_GROUP;
 use crate::fields::Fields;
 use crate::object::{Encoded, Stored};
 use crate::plugin::{AdmissionPlugin, Off};
@@ -189,6 +190,14 @@ impl Kinds {
         ["flowschemas", "prioritylevelconfigurations"].map(|plural| {
             let found = self.find("flowcontrol.apiserver.k8s.io", "v1", plural);
             found.expect("the table has flow control")
+        })
+    }
+
+    /// Returns the kinds of bindings, of the cluster and of namespaces, then those of roles.
+    pub(crate) fn grant_kinds(&self) -> [Served; 4] {
+        ["clusterrolebindings", "rolebindings", "clusterroles", "roles"].map(|plural| {
+            let found = self.find(RBAC_GROUP, "v1", plural);
+            found.expect("the table has roles")
         })
     }
 
