@@ -20,9 +20,10 @@ struct BindingMeta {
     name: String,
 }
 
+/// A user, a group or a service account that has the role.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct Subject {
+pub(crate) struct Subject {
     kind: String,
     namespace: String,
     name: String,
@@ -39,10 +40,15 @@ pub(crate) struct RoleRef {
 // === impl Binding ===
 
 impl Binding {
-    /// Returns a description of the binding if it applies to a user: the reason of a decision.
-    pub(crate) fn reason_for(&self, user: &User) -> Option<String> {
+    /// Returns the first subject that the user is; `None` if the binding does not apply to it.
+    pub(crate) fn subject_of(&self, user: &User) -> Option<&Subject> {
         let namespace = &self.metadata.namespace;
-        let subject = self.subjects.iter().flatten().find(|subject| subject.is(user, namespace))?;
+        self.subjects.iter().flatten().find(|subject| subject.is(user, namespace))
+    }
+
+    /// Returns a description of the binding and of its subject: the reason of a decision.
+    pub(crate) fn reason_for(&self, subject: &Subject) -> String {
+        let namespace = &self.metadata.namespace;
         let (kind, place) = if namespace.is_empty() {
             ("ClusterRoleBinding", self.metadata.name.clone())
         } else {
@@ -50,7 +56,7 @@ impl Binding {
         };
         let role = &self.role_ref;
         let subject = subject.description(namespace);
-        Some(format!("{kind} \"{place}\" of {} \"{}\" to {subject}", role.kind, role.name))
+        format!("{kind} \"{place}\" of {} \"{}\" to {subject}", role.kind, role.name)
     }
 }
 
@@ -101,7 +107,7 @@ mod tests {
             "roleRef": {"kind": "Role", "name": "reader"},
         }))
         .unwrap();
-        let reason = |user: &User| binding.reason_for(user);
+        let reason = |user: &User| Some(binding.reason_for(binding.subject_of(user)?));
         assert_eq!(
             reason(&User::service_account("shop", "web")).unwrap(),
             r#"RoleBinding "readers/shop" of Role "reader" to ServiceAccount "web/shop""#

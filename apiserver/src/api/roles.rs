@@ -50,10 +50,10 @@ pub(super) fn decide(core: &Core, user: &User, request: &Attributes) -> Decision
     }
     let (grants, mut errors) = (core.grants(), Vec::new());
     for binding in grants.bindings_in(&request.namespace) {
-        let Some(binding_of_user) = binding.reason_for(user) else { continue };
+        let Some(subject) = binding.subject_of(user) else { continue };
         match grants.rules(&request.namespace, &binding.role_ref) {
             Ok(rules) if rules.iter().any(|rule| rule.allows(request)) => {
-                let reason = format!("RBAC: allowed by {binding_of_user}");
+                let reason = format!("RBAC: allowed by {}", binding.reason_for(subject));
                 return Decision { allowed: true, reason };
             }
             Ok(_) => {}
@@ -74,10 +74,8 @@ pub(super) fn rules_of(
     namespace: &str,
 ) -> (Vec<PolicyRule>, Vec<String>) {
     let (grants, mut found, mut errors) = (core.grants(), Vec::new(), Vec::new());
-    for binding in grants.bindings_in(namespace) {
-        if binding.reason_for(user).is_none() {
-            continue;
-        }
+    let own = grants.bindings_in(namespace).filter(|binding| binding.subject_of(user).is_some());
+    for binding in own {
         match grants.rules(namespace, &binding.role_ref) {
             Ok(rules) => found.extend_from_slice(rules),
             Err(error) => errors.push(error),
