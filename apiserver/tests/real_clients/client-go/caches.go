@@ -14,7 +14,9 @@ import (
 
 // caches checks that informers follow the server across restarts and compactions.
 func caches(s *fixture) {
-	factory := informers.NewSharedInformerFactory(s.client, 0)
+	// Other namespaces have objects of the server.
+	namespace := informers.WithNamespace(s.namespace)
+	factory := informers.NewSharedInformerFactoryWithOptions(s.client, 0, namespace)
 	maps := factory.Core().V1().ConfigMaps()
 	pods := factory.Core().V1().Pods()
 	seen := newMirror()
