@@ -23,6 +23,11 @@ pub(crate) fn rfc3339(time: Timestamp) -> String {
     WHOLE_SECONDS.timestamp_to_string(&time)
 }
 
+/// Writes the day of a time in UTC: `2026-01-01`.
+pub(crate) fn day(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%d").to_string()
+}
+
 /// Formats a time as `metav1.MicroTime` does.
 pub(crate) fn rfc3339_micros(time: Timestamp) -> String {
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
@@ -155,6 +160,7 @@ mod tests {
     fn times_have_the_precision_of_their_type() {
         let time = "2026-01-01T00:01:01.25Z".parse().unwrap();
         assert_eq!(rfc3339(time), "2026-01-01T00:01:01Z");
+        assert_eq!(day(time), "2026-01-01");
         assert_eq!(rfc3339_micros(time), "2026-01-01T00:01:01.250000Z");
     }
 }

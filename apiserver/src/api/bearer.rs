@@ -14,7 +14,7 @@ use super::server_objects;
 use crate::access::{Claims, Holder, Named, SecretClaims, User, Verified};
 use crate::admission::metadata_mut;
 use crate::admission::target::Target;
-use crate::clock::rfc3339;
+use crate::clock::day;
 use crate::core::Core;
 use crate::fields::read_path;
 use crate::object::Stored;
@@ -191,7 +191,6 @@ fn find_secret(
 /// or, by another server's clock, of tomorrow.
 fn note_use(core: &Core, secret: &Stored) {
     let now = core.clock.now();
-    let day = |time: Timestamp| rfc3339(time).split('T').next().unwrap_or_default().to_owned();
     let (today, tomorrow) = (day(now), day(now + SignedDuration::from_hours(24)));
     let known = secret.selectable.labels.get(LAST_USED);
     if known.is_some_and(|known| *known == today || *known == tomorrow) {

@@ -11,7 +11,7 @@ use super::kept_objects::load;
 use super::server_objects::{SERVER, store, try_store};
 use super::{addresses, api_services, definitions, flow_schemas, published_authorities};
 use crate::access::RBAC_GROUP;
-use crate::clock::rfc3339;
+use crate::clock::day;
 use crate::core::Core;
 use crate::flow_control::FLOW_CONTROL_GROUP;
 use crate::kinds::{BUILT_IN_OBJECTS, BUILT_IN_ROLES, BUILT_IN_SETTINGS, Kinds, Served};
@@ -128,11 +128,10 @@ fn settings(kinds: &Kinds) -> Vec<BuiltIn> {
 /// Returns the objects of the system's namespace that clients of the server read.
 fn config_maps(core: &Core, kinds: &Kinds) -> [BuiltIn; 2] {
     let served = kinds.find("", "v1", "configmaps").expect("the table has the kind");
-    let today = rfc3339(core.clock.now());
     // The day since which the server notes the use of the tokens of secrets.
     let tracking = json!({
         "metadata": {"namespace": "kube-system", "name": TOKEN_TRACKING},
-        "data": {"since": today.split('T').next()},
+        "data": {"since": day(core.clock.now())},
     });
     [published_authorities::config_map(core), tracking].map(|object| BuiltIn {
         served: served.clone(),

@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use super::conversion::Converter;
+use super::server_objects::SERVER;
 use crate::admission::field_manager::{Converter as ConvertVersions, FieldManager};
 use crate::admission::target::Target;
 use crate::clock::rfc3339;
 use crate::core::Core;
 use crate::request::ApiCall;
-
-/// The name under which the controllers of the server write.
-const MANAGER: &str = "kube-apiserver";
 
 /// Returns the client as `managedFields` records it.
 pub(super) fn field_manager(core: &Core, call: &ApiCall) -> FieldManager {
@@ -44,7 +42,7 @@ pub(super) fn target_of(call: &ApiCall) -> Target {
 pub(super) fn server_manager(core: &Core, target: Target) -> FieldManager {
     let subresource = if target == Target::Status { "status" } else { "" };
     FieldManager {
-        name: MANAGER.to_owned(),
+        name: SERVER.to_owned(),
         subresource: subresource.to_owned(),
         target,
         now: rfc3339(core.clock.now()),
