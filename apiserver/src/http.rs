@@ -130,10 +130,13 @@ where
         Route::Metrics => metrics::answer(core, &parts.method),
         Route::Document(document) => show(core, (&kinds, documents), &document, &parts),
         Route::Resource(target) => {
-            let response = answer(core, (user, warnings), parts, target, body);
-            // As on the real server, the reply at the deadline has no flow.
-            let response = async { with_flow(response.await, flow.as_ref()) };
-            return (record(deadline::within(limit, response).await), true);
+            let response = std::pin::pin!(answer(core, (user, warnings), parts, target, body));
+            let response = match deadline::within(limit, response).await {
+                Some(response) => with_flow(response, flow.as_ref()),
+                // As on the real server, the reply at the deadline has no flow.
+                None => Reply::Late.into_response(Media::Json),
+            };
+            return (record(response), true);
         }
     };
     let media = if has_media || matches!(reply, Reply::Failure(_)) {

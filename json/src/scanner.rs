@@ -69,6 +69,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Returns true if the rest of the text is longer than any array whose elements are counted.
+    pub(super) fn is_far_from_end(&self) -> bool {
+        self.rest.len() >= MOST_COUNTED
+    }
+
     /// Returns the number of elements of the array whose bracket precedes this position, or `None`
     /// if it does not end, or is longer than 16 KiB.
     pub(super) fn element_count(&mut self) -> Option<usize> {

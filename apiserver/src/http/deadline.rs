@@ -1,5 +1,6 @@
 //! The parameter `timeout`: the time that a client gives to a request.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use homeostat_faults::{RequestInfo, Verb};
@@ -8,8 +9,7 @@ use http::request::Parts;
 
 use crate::access::Attributes;
 use crate::clock::check_go_duration;
-use crate::media::Media;
-use crate::reply::{Body, Reply};
+use crate::reply::Body;
 use crate::request::params::{Params, decode_lossy};
 use crate::status::{Failure, Result};
 
@@ -35,7 +35,9 @@ pub(super) fn limit(parts: &Parts) -> Result<Option<Duration>> {
     Ok(params.time_limit())
 }
 
-/// Returns a response, or an error once its time is over.
+/// Returns a response, or `None` once its time is over.
+///
+/// The future is borrowed: each function that takes it by value would have room for it once more.
 ///
 /// # Cancel safety
 ///
@@ -43,12 +45,12 @@ pub(super) fn limit(parts: &Parts) -> Result<Option<Duration>> {
 /// deletion of a collection, which stops between two objects.
 pub(super) async fn within(
     limit: Option<Duration>,
-    response: impl Future<Output = Response<Body>>,
-) -> Response<Body> {
-    let Some(limit) = limit else { return response.await };
-    tokio::time::timeout(limit, response)
-        .await
-        .unwrap_or_else(|_| Reply::Late.into_response(Media::Json))
+    response: Pin<&mut impl Future<Output = Response<Body>>>,
+) -> Option<Response<Body>> {
+    match limit {
+        None => Some(response.await),
+        Some(limit) => tokio::time::timeout(limit, response).await.ok(),
+    }
 }
 
 fn is_long_running(parts: &Parts, query: &str) -> bool {

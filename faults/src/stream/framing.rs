@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderMap, header};
+use memchr::{memchr, memrchr};
 use serde_json::Value;
 
 use crate::api_error::ApiError;
@@ -38,7 +39,7 @@ impl Framing {
     /// Returns the length of the first event, if it is complete.
     pub(super) fn first_event(self, bytes: &[u8]) -> Option<usize> {
         match self {
-            Self::Lines => bytes.iter().position(|byte| *byte == b'\n').map(|end| end + 1),
+            Self::Lines => memchr(b'\n', bytes).map(|end| end + 1),
             Self::Lengths => {
                 let (length, rest) = bytes.split_first_chunk::<LENGTH>()?;
                 let length = usize::try_from(u32::from_be_bytes(*length)).ok()?;
@@ -47,10 +48,15 @@ impl Framing {
         }
     }
 
+    /// Returns true if the bytes end no event. A message may end in any of them.
+    pub(super) fn ends_nothing(self, bytes: &[u8]) -> bool {
+        self == Self::Lines && memchr(b'\n', bytes).is_none()
+    }
+
     /// Returns the length of all complete events at the start of the bytes.
     pub(super) fn complete_events(self, bytes: &[u8]) -> usize {
         if self == Self::Lines {
-            return bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
+            return memrchr(b'\n', bytes).map_or(0, |end| end + 1);
         }
         let mut end = 0;
         while let Some(length) = self.first_event(&bytes[end..]) {

@@ -21,7 +21,7 @@ impl LineBuffer {
 
     /// Adds bytes. Returns the complete lines received so far, as one chunk unless `cuts`.
     pub(super) fn push(&mut self, mut data: Bytes, cuts: bool) -> Vec<Bytes> {
-        if self.framing == Framing::Lines && !data.contains(&b'\n') {
+        if self.framing.ends_nothing(&data) {
             self.partial.extend_from_slice(&data);
             return Vec::new();
         }

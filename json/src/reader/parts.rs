@@ -15,6 +15,9 @@ pub(super) struct Parts<'a, 'de> {
     place: Place,
 }
 
+/// The number of open arrays and objects within the items of a list.
+const DEPTH_OF_ITEMS: u32 = 2;
+
 /// The position of [`Parts`].
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
@@ -70,10 +73,13 @@ impl<'de> SeqAccess<'de> for &mut Parts<'_, 'de> {
         seed.deserialize(&mut *self.reader).map(Some)
     }
 
-    /// Returns the number of elements, before the first one was read.
+    /// Returns the number of elements, before the first one was read. The items of a list are not
+    /// counted if a long text follows: they are most of it.
     fn size_hint(&self) -> Option<usize> {
+        let scanner = &self.reader.scanner;
+        let is_list = self.reader.depth <= DEPTH_OF_ITEMS && scanner.is_far_from_end();
         let is_start = self.place == Place::Start;
-        is_start.then(|| self.reader.scanner.clone().element_count())?
+        (is_start && !is_list).then(|| scanner.clone().element_count())?
     }
 }
 
