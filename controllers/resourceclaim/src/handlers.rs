@@ -30,6 +30,8 @@ impl Handlers {
     pub(crate) fn pod(&self, event: &Event<Pod>, enqueue: &Enqueue<Key>) {
         match event {
             Event::Added { object: pod, .. } | Event::Updated { new: pod, .. } => {
+                // A server that was restored from a backup has a deleted pod again.
+                self.deleted.remove(pod.uid());
                 self.enqueue_pod(pod, enqueue);
             }
             Event::Deleted { last_known: pod, certain } => {

@@ -740,7 +740,31 @@ async fn consumer_with_the_name_of_another_pod_is_removed() {
     let claim = world.get(CLAIMS, "c").await.unwrap();
     assert_eq!(claim["status"]["reservedFor"], json!([consumer(&pod)]));
     assert!(claim["status"]["allocation"].is_object());
-    assert_eq!(world.faults.count(Verb::Get, PODS), 0);
+    assert_eq!(world.faults.count(Verb::Get, PODS), 1, "the cache may be the older one");
+}
+
+/// The cache of pods is late: the pod was deleted and created again, and the scheduler has reserved
+/// the claims of the new one.
+#[tokio::test(start_paused = true)]
+async fn new_pod_keeps_its_claims_while_the_cache_has_its_predecessor() {
+    for (is_reserved, is_opaque) in [(true, false), (true, true), (false, false), (false, true)] {
+        let world = World::new();
+        let predecessor = world.pod_on("n", json!([]), json!({})).await;
+        world.delete(PODS, "web").await;
+        if is_opaque {
+            world.pods.delete(serde_json::from_value::<Pod>(predecessor.clone()).unwrap());
+            let metadata = predecessor["metadata"].clone();
+            let metadata = serde_json::from_value::<homeostat::ObjectMeta>(metadata);
+            world.pods.apply_opaque(metadata.unwrap());
+        }
+        let spec = json!({"nodeName": "n", "containers": [{"name": "c", "image": "i"}]});
+        let pod = world.create(PODS, json!({"metadata": {"name": "web"}, "spec": spec})).await;
+        let consumers = if is_reserved { json!([consumer(&pod)]) } else { json!([]) };
+        let metadata = json!({"name": "c", "ownerReferences": [owner(&pod)]});
+        let claim = world.allocated(metadata, consumers).await;
+        world.claim_pass().await.unwrap();
+        assert_eq!(world.get(CLAIMS, "c").await, Some(claim));
+    }
 }
 
 #[tokio::test(start_paused = true)]
