@@ -105,22 +105,24 @@ impl ClaimController {
         if !consumer.is_pod() {
             return Consumers::Keeps;
         }
-        if self.deleted.contains(&consumer.uid) {
-            return Consumers::IsDone;
-        }
         let key = (namespace, &*consumer.name);
         if let Some(pod) = self.caches.pods.get(key).filter(|pod| pod.uid() == &*consumer.uid) {
             return if pod.is_done() { Consumers::IsDone } else { Consumers::Keeps };
         }
         match self.caches.pods.opaque(key) {
             Some(pod) if pod.uid.as_deref() == Some(&*consumer.uid) => Consumers::Keeps,
+            _ if self.deleted.contains(&consumer.uid) => Consumers::IsDone,
             _ => Consumers::IsUnseen,
         }
     }
 
     /// Returns true if the server does not have the pod of this name and UID, or if that pod is
     /// done. The cache does not have a pod that has reserved a claim which it does not name.
-    async fn is_gone(&self, namespace: &str, (name, uid): (&str, &str)) -> Result<bool, Error> {
+    pub(crate) async fn is_gone(
+        &self,
+        namespace: &str,
+        (name, uid): (&str, &str),
+    ) -> Result<bool, Error> {
         let pod = self.requests.live_pod(namespace, name).await;
         let pod = pod.map_err(|error| Error::retry(message(&error)))?;
         Ok(pod.is_none_or(|pod| !pod.may_use_claims(uid)))

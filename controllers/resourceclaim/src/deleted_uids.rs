@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 const CAPACITY: usize = 500;
 
 /// Remembers the UIDs of the last 500 deleted pods that had claims, so that their reservations are
-/// removed without a request.
+/// removed without a request, and that no claim is created for a pod that only the cache has.
 ///
 /// The least recently used UID is forgotten first. The controller then asks the server.
 #[derive(Debug, Default)]

@@ -410,9 +410,23 @@ async fn deleted_pod_that_comes_back_is_not_known_to_be_deleted() {
         sleep(Duration::from_secs(1)).await;
         assert!(script.deleted.contains("u"));
         watch.end_with(ApiError::new(410, "Expired", "too old resource version"));
-        let _watch = script.server.expect_watch().await.serve([pod("5")], "5");
+        let _watch = script.server.expect_watch().await.serve([pod("5")], "9");
         sleep(Duration::from_secs(1)).await;
         assert!(!script.deleted.contains("u"), "its reservations would be removed while it runs");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_decodes_again_without_its_claim_is_not_known_to_be_deleted() {
+    Script::play(async |script| {
+        let extra = json!({"extendedResourceClaimStatus": {"resourceClaimName": "extra"}});
+        let watch = script.server.expect_watch().await.serve([Script::pod(&extra, "5")], "5");
+        let odd = Script::pod(&json!({}), "6");
+        watch.apply_opaque(odd.metadata);
+        watch.apply(Script::pod(&json!({}), "7"));
+        sleep(Duration::from_secs(1)).await;
+        assert!(!script.deleted.contains("u"), "its reservation would be removed while it runs");
     })
     .await;
 }

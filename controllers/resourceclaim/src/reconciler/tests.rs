@@ -491,6 +491,38 @@ async fn new_pod_of_the_name_gets_nothing_from_the_pass_over_the_old_one() {
     assert_eq!(world.recorded().await, Value::Null);
 }
 
+/// The cache of pods is late, and the garbage collector deletes each claim that is created.
+#[tokio::test(start_paused = true)]
+async fn pod_that_only_the_cache_has_gets_one_claim() {
+    let world = World::new();
+    world.template().await;
+    let pod = world.pod(from_template(), json!({})).await;
+    world.delete(PODS, "web").await;
+    for _ in 0..3 {
+        world.pod_pass().await.unwrap();
+        for name in world.claim_names().await {
+            let claim = world.get(CLAIMS, &name).await.unwrap();
+            world.cache_claim(&claim);
+            world.delete(CLAIMS, &name).await;
+            world.claims.delete(serde_json::from_value::<Claim>(claim).unwrap());
+        }
+    }
+    assert_eq!(world.faults.count(Verb::Create, CLAIMS), 1);
+    assert!(world.controller.deleted.contains(pod["metadata"]["uid"].as_str().unwrap()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_is_not_deleted_after_all_gets_its_claim() {
+    let world = World::new();
+    world.template().await;
+    let pod = world.pod(from_template(), json!({})).await;
+    let uid = pod["metadata"]["uid"].as_str().unwrap();
+    world.controller.deleted.add(uid);
+    world.pod_pass().await.unwrap();
+    assert_eq!(world.faults.count(Verb::Create, CLAIMS), 1);
+    assert!(!world.controller.deleted.contains(uid));
+}
+
 #[tokio::test(start_paused = true)]
 async fn member_of_a_pod_group_is_an_error_that_is_not_retried() {
     let world = World::new();

@@ -146,7 +146,16 @@ impl Schedule {
         let at_work = world.at_work();
         world.start_as_deployed(Options::default());
         let (random, pods) = (Random::new(Some(seed)), BTreeMap::new());
-        Self { world, random, witness, pods, crashes: 0, held: Vec::new(), at_work, _scheduler: scheduler }
+        Self {
+            world,
+            random,
+            witness,
+            pods,
+            crashes: 0,
+            held: Vec::new(),
+            at_work,
+            _scheduler: scheduler,
+        }
     }
 
     async fn step(&mut self) {
