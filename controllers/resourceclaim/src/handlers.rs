@@ -48,7 +48,7 @@ impl Handlers {
             Event::OpaqueDeleted { metadata } => {
                 let namespace = metadata.namespace.as_deref().unwrap_or_default();
                 let uid = metadata.uid.as_deref().unwrap_or_default();
-                // It may also run, decode again and have lost its claim: the server is asked.
+                // It may also run, decode again and have lost its claim: the pass asks the server.
                 self.enqueue_claims_of_uid(namespace, uid, enqueue);
             }
             Event::Opaque { metadata, .. } => {
