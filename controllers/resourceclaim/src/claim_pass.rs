@@ -20,7 +20,8 @@ enum Consumers {
     Keeps,
     /// It is gone or done.
     IsDone,
-    /// The cache does not have the pod. It may be late: the scheduler reserves before it binds.
+    /// The cache does not have the pod, or has another one of its name. It may be late: the
+    /// scheduler reserves before it binds.
     IsUnseen,
 }
 
@@ -40,7 +41,7 @@ impl ClaimController {
             let Some(written) = self.free(&claim, change).await? else { return Ok(()) };
             claim = written;
         }
-        if claim.reserved_for.is_empty() && self.is_owner_done(&claim) {
+        if claim.reserved_for.is_empty() && self.is_owner_done(&claim).await? {
             self.delete(&claim).await?;
         }
         Ok(())
@@ -87,7 +88,9 @@ impl ClaimController {
             let is_done = match self.judge(claim.namespace(), consumer) {
                 Consumers::Keeps => false,
                 Consumers::IsDone => true,
-                Consumers::IsUnseen => self.is_gone(claim.namespace(), consumer).await?,
+                Consumers::IsUnseen => {
+                    self.is_gone(claim.namespace(), (&consumer.name, &consumer.uid)).await?
+                }
             };
             if is_done {
                 done.insert(consumer.uid.clone());
@@ -102,35 +105,40 @@ impl ClaimController {
         if !consumer.is_pod() {
             return Consumers::Keeps;
         }
-        if self.deleted.contains(&consumer.uid) {
-            return Consumers::IsDone;
-        }
         let key = (namespace, &*consumer.name);
-        if let Some(pod) = self.caches.pods.get(key) {
-            let is_done = pod.uid() != &*consumer.uid || pod.is_done();
-            return if is_done { Consumers::IsDone } else { Consumers::Keeps };
+        if let Some(pod) = self.caches.pods.get(key).filter(|pod| pod.uid() == &*consumer.uid) {
+            return if pod.is_done() { Consumers::IsDone } else { Consumers::Keeps };
         }
         match self.caches.pods.opaque(key) {
             Some(pod) if pod.uid.as_deref() == Some(&*consumer.uid) => Consumers::Keeps,
-            Some(_) => Consumers::IsDone,
-            None => Consumers::IsUnseen,
+            _ if self.deleted.contains(&consumer.uid) => Consumers::IsDone,
+            _ => Consumers::IsUnseen,
         }
     }
 
-    /// Returns true if the server does not have the consumer's pod, or if that pod is done. The
-    /// cache does not have a pod that has reserved a claim which it does not name.
-    async fn is_gone(&self, namespace: &str, consumer: &Consumer) -> Result<bool, Error> {
-        let pod = self.requests.live_pod(namespace, &consumer.name).await;
+    /// Returns true if the server does not have the pod of this name and UID, or if that pod is
+    /// done. The cache does not have a pod that has reserved a claim which it does not name.
+    pub(crate) async fn is_gone(
+        &self,
+        namespace: &str,
+        (name, uid): (&str, &str),
+    ) -> Result<bool, Error> {
+        let pod = self.requests.live_pod(namespace, name).await;
         let pod = pod.map_err(|error| Error::retry(message(&error)))?;
-        Ok(pod.is_none_or(|pod| !pod.may_use_claims(&consumer.uid)))
+        Ok(pod.is_none_or(|pod| !pod.may_use_claims(uid)))
     }
 
     /// Returns true if the pod that the claim was created for does not need it any more.
     ///
-    /// The claim of a pod that is not in the cache is left to the garbage collector.
-    fn is_owner_done(&self, claim: &Claim) -> bool {
-        let Some(owner) = claim.owner() else { return false };
-        let pod = self.caches.pods.get((claim.namespace(), &*owner.name));
-        pod.is_some_and(|pod| pod.uid() != owner.uid || pod.is_done())
+    /// The claim of a pod that is not in the cache is left to the garbage collector. If another
+    /// pod has the name, the server decides: the cache may still show the earlier one.
+    async fn is_owner_done(&self, claim: &Claim) -> Result<bool, Error> {
+        let Some(owner) = claim.owner() else { return Ok(false) };
+        match self.caches.pods.get((claim.namespace(), &*owner.name)) {
+            None => Ok(false),
+            Some(pod) if pod.uid() == owner.uid => Ok(pod.is_done()),
+            Some(_) if self.deleted.contains(&owner.uid) => Ok(true),
+            Some(_) => self.is_gone(claim.namespace(), (&owner.name, &owner.uid)).await,
+        }
     }
 }

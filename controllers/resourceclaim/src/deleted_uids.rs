@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 const CAPACITY: usize = 500;
 
 /// Remembers the UIDs of the last 500 deleted pods that had claims, so that their reservations are
-/// removed without a request.
+/// removed without a request, and that no claim is created for a pod that only the cache has.
 ///
 /// The least recently used UID is forgotten first. The controller then asks the server.
 #[derive(Debug, Default)]
@@ -35,6 +35,11 @@ impl DeletedUids {
         }
     }
 
+    /// Forgets `uid`.
+    pub(crate) fn remove(&self, uid: &str) {
+        self.uids.lock().remove(uid);
+    }
+
     /// Returns true if `uid` is remembered.
     pub(crate) fn contains(&self, uid: &str) -> bool {
         self.uids.lock().touch(uid)
@@ -53,6 +58,12 @@ impl Lru {
         }
         *last_use = self.uses;
         true
+    }
+
+    fn remove(&mut self, uid: &str) {
+        if let Some(last_use) = self.last_use.remove(uid) {
+            self.by_use.remove(&last_use);
+        }
     }
 
     fn insert(&mut self, uid: &str) {
@@ -84,6 +95,9 @@ mod tests {
         for uid in ["0", "1", "3", "499", "new"] {
             assert!(deleted.contains(uid), "{uid}");
         }
+        deleted.remove("0");
+        assert!(!deleted.contains("0"), "it was removed");
+        deleted.add("0");
         let lru = deleted.uids.lock();
         assert_eq!((lru.last_use.len(), lru.by_use.len()), (CAPACITY, CAPACITY));
     }

@@ -30,6 +30,8 @@ impl Handlers {
     pub(crate) fn pod(&self, event: &Event<Pod>, enqueue: &Enqueue<Key>) {
         match event {
             Event::Added { object: pod, .. } | Event::Updated { new: pod, .. } => {
+                // A server that was restored from a backup has a deleted pod again.
+                self.deleted.remove(pod.uid());
                 self.enqueue_pod(pod, enqueue);
             }
             Event::Deleted { last_known: pod, certain } => {
@@ -46,7 +48,7 @@ impl Handlers {
             Event::OpaqueDeleted { metadata } => {
                 let namespace = metadata.namespace.as_deref().unwrap_or_default();
                 let uid = metadata.uid.as_deref().unwrap_or_default();
-                self.deleted.add(uid);
+                // It may also run, decode again and have lost its claim: the pass asks the server.
                 self.enqueue_claims_of_uid(namespace, uid, enqueue);
             }
             Event::Opaque { metadata, .. } => {

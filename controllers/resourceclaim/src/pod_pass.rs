@@ -49,9 +49,19 @@ impl ClaimController {
         if let Some(group) = &pod.pod_group {
             return Err(Error::pod_group(&pod, group));
         }
+        if self.deleted.contains(pod.uid()) {
+            if self.is_gone(pod.namespace(), (pod.name(), pod.uid())).await? {
+                tracing::debug!(pod = %key, "Nothing to do for pod, only the cache has it");
+                return Ok(Action::AwaitChange);
+            }
+            self.deleted.remove(pod.uid());
+        }
         let found = self.ensure_claims(&pod).await?;
         if !found.is_empty() && !self.record(&pod, &found).await? {
             tracing::debug!(pod = %key, "the pod is gone, its claims are not recorded");
+            // The garbage collector deletes the claims, and that enqueues the pod: while the cache
+            // is late, each further pass would create them again.
+            self.deleted.add(pod.uid());
             return Ok(Action::AwaitChange);
         }
         if pod.node_name.is_empty() {

@@ -341,38 +341,92 @@ async fn ended_pod_enqueues_a_claim_that_its_status_does_not_name() {
     world.finish().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn pod_that_a_relist_lacks_is_not_known_to_be_deleted() {
-    let pod = |status: Value, version: &str| -> Pod {
+/// A scripted server of pods, the UIDs that the handlers remember, and the keys that they enqueue.
+struct Script {
+    server: ScriptedListWatch<Pod>,
+    deleted: Arc<DeletedUids>,
+    keys: Keys,
+}
+
+impl Script {
+    /// Plays `story` beside the handlers.
+    async fn play(story: impl AsyncFnOnce(&Self)) {
+        let server = ScriptedListWatch::<Pod>::new();
+        let pods = SharedIndexInformer::builder(PodsWithClaims::new(server.clone())).build();
+        let informers = SharedInformerFactory::new(&ApiServer::builder().seed(7).build().client());
+        informers.adopt(&pods);
+        let caches = Caches::new(&pods, &informers.informer(), &informers.informer());
+        let (deleted, keys) = (Arc::new(DeletedUids::default()), Keys::default());
+        let handlers = Handlers { caches, deleted: Arc::clone(&deleted) };
+        let controller = Controller::for_keys::<Key>("handlers")
+            .watches(&pods, move |event, enqueue| handlers.pod(event, enqueue))
+            .build(keys.clone());
+        let run = Manager::new(informers).with(controller).run_until(std::future::pending());
+        let script = Self { server, deleted, keys };
+        tokio::select! { _ = run => unreachable!(), () = story(&script) => {} }
+    }
+
+    /// Returns the pod of the script with this status.
+    fn pod(status: &Value, version: &str) -> Pod {
         let metadata = json!({"namespace": "default", "name": "web", "uid": "u",
                               "resourceVersion": version});
         serde_json::from_value(json!({"metadata": metadata, "status": status})).unwrap()
-    };
-    let server = ScriptedListWatch::<Pod>::new();
-    let pods = SharedIndexInformer::builder(PodsWithClaims::new(server.clone())).build();
-    let informers = SharedInformerFactory::new(&ApiServer::builder().seed(7).build().client());
-    informers.adopt(&pods);
-    let caches = Caches::new(&pods, &informers.informer(), &informers.informer());
-    let (deleted, keys) = (Arc::new(DeletedUids::default()), Keys::default());
-    let handlers = Handlers { caches, deleted: Arc::clone(&deleted) };
-    let controller = Controller::for_keys::<Key>("handlers")
-        .watches(&pods, move |event, enqueue| handlers.pod(event, enqueue))
-        .build(keys.clone());
-    let run = Manager::new(informers).with(controller).run_until(std::future::pending());
-    let story = async {
-        let extra = || json!({"extendedResourceClaimStatus": {"resourceClaimName": "extra"}});
-        let watch = server.expect_watch().await.serve([pod(extra(), "5")], "5");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_a_relist_lacks_is_not_known_to_be_deleted() {
+    Script::play(async |script| {
+        let extra = &json!({"extendedResourceClaimStatus": {"resourceClaimName": "extra"}});
+        let served = [Script::pod(extra, "5")];
+        let watch = script.server.expect_watch().await.serve(served, "5");
         // A client of an older server drops the member that it does not know.
-        watch.apply(pod(json!({}), "6"));
+        watch.apply(Script::pod(&json!({}), "6"));
         sleep(Duration::from_secs(1)).await;
-        assert!(!deleted.contains("u"), "its reservation would be removed while it runs");
-        watch.apply(pod(extra(), "7"));
+        let is_deleted = || script.deleted.contains("u");
+        assert!(!is_deleted(), "its reservation would be removed while it runs");
+        watch.apply(Script::pod(extra, "7"));
         sleep(Duration::from_secs(1)).await;
         watch.end_with(ApiError::new(410, "Expired", "too old resource version"));
-        let _watch = server.expect_watch().await.serve([pod(json!({}), "8")], "9");
+        let served = [Script::pod(&json!({}), "8")];
+        let _watch = script.server.expect_watch().await.serve(served, "9");
         sleep(Duration::from_secs(1)).await;
-        assert_eq!(*keys.0.lock(), BTreeSet::from(["claim:default/extra".to_owned()]));
-        assert!(!deleted.contains("u"), "its reservation would be removed while it runs");
-    };
-    tokio::select! { _ = run => unreachable!(), () = story => {} }
+        assert_eq!(*script.keys.0.lock(), BTreeSet::from(["claim:default/extra".to_owned()]));
+        assert!(!is_deleted(), "its reservation would be removed while it runs");
+    })
+    .await;
+}
+
+/// The server was restored from a backup that has the pod.
+#[tokio::test(start_paused = true)]
+async fn deleted_pod_that_comes_back_is_not_known_to_be_deleted() {
+    Script::play(async |script| {
+        let pod = |version| {
+            let extra = json!({"extendedResourceClaimStatus": {"resourceClaimName": "extra"}});
+            Script::pod(&extra, version)
+        };
+        let watch = script.server.expect_watch().await.serve([pod("5")], "5");
+        watch.delete(pod("6"));
+        sleep(Duration::from_secs(1)).await;
+        assert!(script.deleted.contains("u"));
+        watch.end_with(ApiError::new(410, "Expired", "too old resource version"));
+        let _watch = script.server.expect_watch().await.serve([pod("5")], "9");
+        sleep(Duration::from_secs(1)).await;
+        assert!(!script.deleted.contains("u"), "its reservations would be removed while it runs");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pod_that_decodes_again_without_its_claim_is_not_known_to_be_deleted() {
+    Script::play(async |script| {
+        let extra = json!({"extendedResourceClaimStatus": {"resourceClaimName": "extra"}});
+        let watch = script.server.expect_watch().await.serve([Script::pod(&extra, "5")], "5");
+        let odd = Script::pod(&json!({}), "6");
+        watch.apply_opaque(odd.metadata);
+        watch.apply(Script::pod(&json!({}), "7"));
+        sleep(Duration::from_secs(1)).await;
+        assert!(!script.deleted.contains("u"), "its reservation would be removed while it runs");
+    })
+    .await;
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use homeostat::kube_client::api::{DeleteParams, ListParams};
 use homeostat_apiserver::cluster::ClaimScheduler;
 use homeostat_core::Random;
-use homeostat_faults::{Calls, Chaos, Verb};
+use homeostat_faults::{Calls, Chaos, HeldWatches, Verb};
 use homeostat_resourceclaim::Options;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::resource::v1::ResourceClaim;
@@ -76,6 +76,8 @@ struct Schedule {
     /// By name.
     pods: BTreeMap<String, UserPod>,
     crashes: u64,
+    /// The watches of the controller that stand still: its caches are of different age.
+    held: Vec<HeldWatches>,
     /// The watches and tasks before the controller started.
     at_work: (usize, usize),
     /// Kept for its `Drop`.
@@ -114,6 +116,7 @@ async fn play(seed: u64) -> Tally {
     }
     let faults = chaos.hits();
     schedule.world.faults.heal();
+    schedule.held.clear();
     schedule.world.restart_server();
     schedule.world.set_limit(1000).await;
     schedule.kill_terminating().await;
@@ -143,7 +146,16 @@ impl Schedule {
         let at_work = world.at_work();
         world.start_as_deployed(Options::default());
         let (random, pods) = (Random::new(Some(seed)), BTreeMap::new());
-        Self { world, random, witness, pods, crashes: 0, at_work, _scheduler: scheduler }
+        Self {
+            world,
+            random,
+            witness,
+            pods,
+            crashes: 0,
+            held: Vec::new(),
+            at_work,
+            _scheduler: scheduler,
+        }
     }
 
     async fn step(&mut self) {
@@ -159,11 +171,16 @@ impl Schedule {
         }
     }
 
-    /// Restarts the server or the controller, or expires the history, sometimes.
+    /// Restarts the server or the controller, expires the history, or holds a watch, sometimes.
     async fn disturb(&mut self) {
+        let watches = ["pods", "resourceclaims", "resourceclaimtemplates"];
+        let watches = Calls::watch(watches[usize::try_from(self.random.below(3)).unwrap()]);
         match self.random.below(60) {
             0 => self.world.restart_server(),
             1 => self.world.expire_history(),
+            4..8 => self.held.push(self.world.faults.hold_watches(watches)),
+            8..11 => self.held.clear(),
+            11 => drop(self.world.faults.expire_watches(watches)),
             2 | 3 => {
                 self.crashes += 1;
                 self.world.crash();
