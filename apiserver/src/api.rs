@@ -28,6 +28,7 @@ mod parameters;
 mod patched;
 mod pod_security;
 mod policies;
+mod proxies;
 mod published_authorities;
 mod quota;
 mod quota_devices;

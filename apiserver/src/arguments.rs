@@ -140,6 +140,9 @@ impl Arguments {
         if let Some((certificate, key)) = upstream.serving_certificate()? {
             builder = builder.serving_certificate(certificate, key);
         }
+        if let Some(value) = upstream.transport_security()? {
+            builder = builder.strict_transport_security(value);
+        }
         for WebhookService { namespace, name, port, address } in &self.webhook_service {
             builder = builder.webhook_service(namespace, name, *port, *address);
         }

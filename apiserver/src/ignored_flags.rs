@@ -29,7 +29,7 @@ const SWITCHES: [&str; 21] = [
 ];
 
 /// Flags with a value.
-const VALUES: [&str; 22] = [
+const VALUES: [&str; 23] = [
     "advertise-address",
     "delete-collection-workers",
     "endpoint-reconciler-type",
@@ -48,6 +48,7 @@ const VALUES: [&str; 22] = [
     "runtime-config",
     "service-cluster-ip-range",
     "tls-cipher-suites",
+    "tls-curve-preferences",
     "tls-min-version",
     "tracing-config-file",
     "v",

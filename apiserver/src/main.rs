@@ -5,6 +5,7 @@ mod arguments;
 mod components;
 mod definitions;
 mod garbage;
+mod identity_lease;
 mod ignored_flags;
 mod kubeconfig;
 mod token_file;
@@ -21,6 +22,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::arguments::Arguments;
 use crate::components::Components;
+use crate::identity_lease::IdentityLease;
 use crate::kubeconfig::Kubeconfig;
 
 /// Log filter used when `RUST_LOG` is not set.
@@ -70,6 +72,8 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     let kubeconfig = kubeconfig.map(|file| Kubeconfig::write(file, &listener.kubeconfig()));
     let kubeconfig = kubeconfig.transpose()?;
     let client = server.client_as("homeostat-apiserver");
+    let identity =
+        if secure { Some(IdentityLease::start(&server, listener.addr()).await) } else { None };
     for file in &arguments.crd {
         definitions::create(&client, file).await?;
     }
@@ -89,5 +93,8 @@ async fn serve(arguments: &Arguments) -> anyhow::Result<()> {
     };
     // The components stop before their server.
     components.stop().await;
+    if let Some(identity) = identity {
+        identity.stop().await;
+    }
     ended
 }

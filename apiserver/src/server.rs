@@ -14,7 +14,8 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use homeostat_faults::{ClientName, Faults, RequestInfo, RequestObject, RuleSet};
-use http::{Request, Response, StatusCode};
+use http::header::STRICT_TRANSPORT_SECURITY;
+use http::{HeaderValue, Request, Response, StatusCode};
 use jiff::Timestamp;
 use kube_client::Client;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -87,6 +88,8 @@ pub(crate) struct Inner {
     /// The certificate that TLS shows, if the server does not make it.
     #[cfg(feature = "tls")]
     serving: Option<Credentials>,
+    /// The value of the header `Strict-Transport-Security` of each reply.
+    transport_security: Option<HeaderValue>,
     /// The faults that the server itself injects.
     rules: RuleSet<ServerAction>,
     /// The tasks of the requests. They end when the request is answered, or when the last handle is
@@ -237,7 +240,7 @@ impl ApiServer {
         request
             .extensions_mut()
             .insert(ClientView { lag: injected.lag, ..core.client_view(client) });
-        let tasks = self.inner.tasks.clone();
+        let (tasks, security) = (self.inner.tasks.clone(), self.inner.transport_security.clone());
         let task = self.inner.tasks.spawn(async move {
             let stopped = core.stopped.clone();
             injected.before.iter().for_each(|fault| faults::inject(&core, fault));
@@ -245,7 +248,10 @@ impl ApiServer {
             let served = Box::pin(crate::http::serve(Arc::clone(&core), documents, request));
             tokio::select! {
                 biased;
-                response = served => {
+                mut response = served => {
+                    if let Some(security) = security {
+                        response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, security);
+                    }
                     if core.has_failed() {
                         return unavailable();
                     }

@@ -5,10 +5,11 @@ use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use clap::Args;
 use homeostat_apiserver::{AdmissionPlugin, Builder, User};
 use homeostat_core::parse_go_bool;
+use http::HeaderValue;
 
 use crate::account_token_flags::AccountTokenFlags;
 use crate::token_file;
@@ -77,6 +78,11 @@ pub(crate) struct Flags {
     /// --secure-port.
     #[arg(long, value_name = "FILE", requires = "tls")]
     token_auth_file: Option<PathBuf>,
+
+    /// Directives of the header Strict-Transport-Security, which each reply then has, such as
+    /// max-age=31536000,includeSubDomains. Needs --secure or --secure-port.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "tls")]
+    strict_transport_security_directives: Vec<String>,
 
     #[command(flatten)]
     account_tokens: AccountTokenFlags,
@@ -169,6 +175,31 @@ impl Flags {
             return Ok(None);
         }
         Ok(Some((read(&certificate)?, read(&key)?)))
+    }
+
+    /// Returns the value of the header `Strict-Transport-Security`, if replies have one.
+    ///
+    /// # Errors
+    ///
+    /// Fails if a directive is unknown.
+    pub(crate) fn transport_security(&self) -> anyhow::Result<Option<HeaderValue>> {
+        const FLAG: &str = "strict-transport-security-directives";
+        let directives = &self.strict_transport_security_directives;
+        if directives.iter().all(String::is_empty) && directives.len() < 2 {
+            return Ok(None);
+        }
+        for directive in directives {
+            ensure!(!directive.trim().is_empty(), "empty value in {FLAG}");
+            let age = directive.split_once('=').filter(|(name, _)| *name == "max-age");
+            ensure!(
+                matches!(&**directive, "includeSubDomains" | "preload")
+                    || age.is_some_and(|(_, seconds)| !seconds.contains('=')),
+                "--{FLAG} invalid, allowed values: max-age=expireTime, includeSubDomains, preload. \
+                 see https://tools.ietf.org/html/rfc6797#section-6.1 for more information"
+            );
+        }
+        let value = HeaderValue::try_from(directives.join("; "));
+        Ok(Some(value.with_context(|| format!("invalid --{FLAG}"))?))
     }
 
     /// Returns the plugins that the server has to switch off. `enabled` are the optional ones that
@@ -298,6 +329,30 @@ mod tests {
         assert_eq!(added, [AdmissionPlugin::PodNodeSelector]);
         assert!(flags.enables(QUOTAS) && flags.enables(SERVICE_ACCOUNTS));
         assert!(with(&["LimitRangr"]).absent_plugins().is_err());
+    }
+
+    #[test]
+    fn directives_of_transport_security_are_joined_and_checked() {
+        let value = |directives: &[&str]| {
+            let strict_transport_security_directives = texts(directives);
+            Flags { strict_transport_security_directives, ..Flags::default() }.transport_security()
+        };
+        assert_eq!(value(&[]).unwrap(), None);
+        assert_eq!(value(&[""]).unwrap(), None);
+        assert_eq!(
+            value(&["max-age=60", "includeSubDomains", "preload"]).unwrap().unwrap(),
+            "max-age=60; includeSubDomains; preload"
+        );
+        for (directive, expected) in [
+            (" ", "empty value in strict-transport-security-directives"),
+            ("max-age", "allowed values: max-age=expireTime"),
+            ("max-age=1=2", "allowed values"),
+            ("min-age=1", "allowed values"),
+            ("max-age=\n", "invalid --strict"),
+        ] {
+            let error = value(&[directive]).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]

@@ -265,6 +265,7 @@ fn apiserver_has_no_arrow_up() {
                 "credentials",
                 "definitions",
                 "garbage",
+                "identity_lease",
                 "json_path",
                 "kubeconfig",
                 "media",

@@ -90,6 +90,28 @@ impl Random {
         self.0.f64()
     }
 
+    /// Returns a random UUID of version 4.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_core::Random;
+    ///
+    /// let mut random = Random::new(None);
+    /// assert_ne!(random.uuid(), random.uuid());
+    /// ```
+    pub fn uuid(&mut self) -> String {
+        let (high, low) = (self.bits(), self.bits());
+        format!(
+            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
+            high >> 32,
+            (high >> 16) & 0xffff,
+            high & 0xfff,
+            0x8000 | ((low >> 48) & 0x3fff),
+            low & 0xffff_ffff_ffff,
+        )
+    }
+
     /// Returns a duration in `[low, high)`, or `low` if the range is empty.
     ///
     /// Use it for jitter. client-go's `wait.Jitter(period, factor)` is `between(period,

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use homeostat_core::go_quote;
 use homeostat_faults::{RequestInfo, Verb};
 use http::Uri;
 use serde_json::{Value, json};
 
-use super::{policies, roles, webhooks};
+use super::{policies, proxies, roles, webhooks};
 use crate::access::User;
 use crate::admission::meta_text;
 use crate::core::Core;
@@ -48,29 +47,10 @@ fn answer_once(
             Err(failure) => Err(failure),
         },
         _ => policies::check_connect(core, user, info, (params, uri.path()), conversation)
-            .and_then(|()| proxy(core, info)),
+            .and_then(|()| proxies::check(core, info)),
     };
     let unanswered = || Failure::without_kubelet(&info.resource, name, subresource);
     Reply::Failure(checked.err().unwrap_or_else(unanswered))
-}
-
-const POD_IP: &str = "status.podIP";
-
-/// Checks a request that is sent on to a pod, a node or the pods of a service.
-fn proxy(core: &Core, info: &RequestInfo) -> Result<()> {
-    match &*info.resource {
-        "pods" => find(core, info, "pods").and_then(|pod| match read_path(&pod, POD_IP) {
-            None => Err(Failure::bad_request("address not allowed")),
-            Some(_) => Ok(()),
-        }),
-        "nodes" => find(core, info, "nodes").map(|_| ()),
-        "services" => find(core, info, "endpoints").map(|_| ()).map_err(|_| {
-            let name = info.name.as_deref().unwrap_or_default();
-            let message = format!("no endpoints available for service {}", go_quote(name));
-            Failure::new(503, "ServiceUnavailable", message)
-        }),
-        _ => Ok(()),
-    }
 }
 
 /// Checks a request that opens a stream to a container.

@@ -37,7 +37,7 @@ pub(super) fn limit(parts: &Parts) -> Result<Option<Duration>> {
 
 /// Returns a response, or `None` once its time is over.
 ///
-/// The future is borrowed: each function that takes it by value would have room for it once more.
+/// The future is borrowed: each function that takes it by value has room for it, too.
 ///
 /// # Cancel safety
 ///

@@ -253,7 +253,8 @@ impl Kinds {
         let home = &kinds.home;
         let served =
             |kind: &Arc<Kind>| Served { kind: Arc::clone(kind), home: Arc::clone(home), resource };
-        for (kind, _) in kinds.rows.iter().filter(|(_, is_served)| *is_served) {
+        let is_shown = !table.is_shadowed(&kinds.group);
+        for (kind, _) in kinds.rows.iter().filter(|(_, is_served)| *is_served && is_shown) {
             let key = defined_key(&kinds.group, &kinds.plural, &kind.version);
             table.defined.insert(key, served(kind));
         }
@@ -261,6 +262,12 @@ impl Kinds {
         table.definitions.insert(name.to_owned(), Arc::new(Installed { source, served, retired }));
         table.generation += 1;
         Some(table)
+    }
+
+    /// Returns true if no kind of a definition is served: as on the real server, the built-in kinds
+    /// have their groups to themselves.
+    fn is_shadowed(&self, group: &str) -> bool {
+        self.built_in_rows().any(|kind| !kind.custom && kind.group == group)
     }
 
     /// Removes the kinds of a definition. Returns `None` if the table has none of them.
@@ -290,8 +297,9 @@ impl Kinds {
 
     /// Returns the storage of a definition's objects. It takes over that of a kind of the builder.
     fn resource_of(&mut self, name: &str, kinds: &DefinedKinds) -> ResourceId {
-        let is_same =
-            |row: &Served| row.kind.group == kinds.group && row.kind.plural == kinds.plural;
+        let is_same = |row: &Served| {
+            row.kind.custom && row.kind.group == kinds.group && row.kind.plural == kinds.plural
+        };
         if let Some(row) = self.rows.iter().find(|row| is_same(row)) {
             self.resources.insert(name.to_owned(), row.resource);
             self.rows.retain(|row| !is_same(row));
@@ -425,5 +433,16 @@ mod tests {
         assert!(!kinds.has_group("example.com") && !kinds.has_group("a.example"));
         let apps = kinds.rows().filter(|kind| kind.group == "apps");
         assert_eq!(of("apps"), apps.map(|kind| kind.plural.to_string()).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn definition_hides_no_built_in_kind() {
+        let kinds = Kinds::new(Vec::new());
+        let group = "networking.k8s.io";
+        let before = kinds.find(group, "v1", "networkpolicies").unwrap().resource;
+        let kinds = kinds.with_kind(group, "foos").with_kind(group, "networkpolicies");
+        assert!(kinds.find(group, "v1", "foos").is_none());
+        let policies = kinds.find(group, "v1", "networkpolicies").unwrap();
+        assert!(!policies.kind.custom && policies.resource == before);
     }
 }

@@ -2,6 +2,7 @@
 
 mod plugins;
 mod tokens;
+mod transport;
 mod webhook_services;
 
 use std::collections::BTreeSet;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use homeostat_core::WallClock;
 use homeostat_faults::Faults;
+use http::HeaderValue;
 use jiff::Timestamp;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use tokio_util::task::TaskTracker;
@@ -56,6 +58,8 @@ pub struct Builder {
     authorization: bool,
     /// True to refuse requests without credentials.
     refuses_anonymous: bool,
+    /// The value of the header `Strict-Transport-Security` of each reply.
+    transport_security: Option<HeaderValue>,
     /// The tokens of users.
     tokens: Vec<(String, User)>,
     /// The settings of the tokens of service accounts.
@@ -104,6 +108,7 @@ impl Builder {
             authentication: false,
             authorization: false,
             refuses_anonymous: false,
+            transport_security: None,
             tokens: Vec::new(),
             account_tokens: TokenSettings::default(),
             #[cfg(feature = "tls")]
@@ -244,29 +249,6 @@ impl Builder {
         self
     }
 
-    /// Trusts certificates of clients that other authorities signed, in PEM: the common name is the
-    /// user, the organizations are the groups. By default [`ApiServer::listen_tls`] trusts only its
-    /// own authority. Invalid text fails `listen_tls`. Can be called several times.
-    #[cfg(feature = "tls")]
-    pub fn client_authority(mut self, pem: impl AsRef<str>) -> Self {
-        self.client_authorities.push_str(pem.as_ref());
-        self.client_authorities.push('\n');
-        self
-    }
-
-    /// Shows this certificate to the clients of [`ApiServer::listen_tls`], in place of one that the
-    /// server makes at the start: a certificate, with those of its issuers, and its key, in PEM.
-    /// Invalid text fails `listen_tls`.
-    #[cfg(feature = "tls")]
-    pub fn serving_certificate(
-        mut self,
-        certificate: impl Into<String>,
-        key: impl Into<String>,
-    ) -> Self {
-        self.serving = Some(Credentials { certificate: certificate.into(), key: key.into() });
-        self
-    }
-
     /// Starts the server. It has the namespaces, priority classes and the Service `kubernetes` of a
     /// new cluster. If it [authenticates](Self::authentication), it also has the roles,
     /// registrations of groups, flow schemas and priority levels.
@@ -295,6 +277,7 @@ impl Builder {
             client_authorities: self.client_authorities,
             #[cfg(feature = "tls")]
             serving: self.serving,
+            transport_security: self.transport_security,
             rules,
             tasks,
             _stop: stop,

@@ -64,6 +64,7 @@ const SERVER_ERRORS: [&str; 29] = [
     "Object 'apiVersion' is missing in ",
     "failed to convert new object ",
     "etcdserver: request is too large",
+    "trying to send message larger than max ",
     "strict decoding error: ",
     "json: cannot unmarshal ",
 ];

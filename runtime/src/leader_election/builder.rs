@@ -1,6 +1,5 @@
 //! Options of an election.
 
-use std::fmt::Write;
 use std::time::Duration;
 
 use homeostat_core::{Random, WallClock};
@@ -248,18 +247,8 @@ pub(crate) fn check(timing: &Timing) -> Result<(), InvalidElection> {
 /// The host's name and a random uuid: two processes on one host differ, and so do two runs of one
 /// process.
 fn default_identity(random: &mut Random) -> String {
-    let (high, low) = (random.bits(), random.bits());
-    let mut identity = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let _ = write!(
-        identity,
-        "_{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-        high >> 32,
-        (high >> 16) & 0xffff,
-        high & 0xfff,
-        0x8000 | ((low >> 48) & 0x3fff),
-        low & 0xffff_ffff_ffff,
-    );
-    identity
+    let host = rustix::system::uname();
+    format!("{}_{}", host.nodename().to_string_lossy(), random.uuid())
 }
 
 #[cfg(test)]
