@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use k8s_openapi::api::core::v1::Pod;
 use proptest::prelude::*;
 use serde::Deserialize;
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::{DeserializeOwned, IgnoredAny, SeqAccess};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -182,6 +182,46 @@ fn vectors_have_no_spare_capacity() {
         let texts = read::<Vec<String>>(&format!("[{}]", vec!["\"\""; length].join(","))).unwrap();
         assert_eq!(texts.capacity(), length);
     }
+}
+
+#[test]
+fn items_of_a_long_list_are_not_counted() {
+    /// The expected number of elements.
+    #[derive(Debug, PartialEq)]
+    struct Hint(Option<usize>);
+
+    impl<'de> Deserialize<'de> for Hint {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            deserializer.deserialize_seq(HintVisitor)
+        }
+    }
+
+    struct HintVisitor;
+
+    impl<'de> Visitor<'de> for HintVisitor {
+        type Value = Hint;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Hint, A::Error> {
+            let hint = Hint(elements.size_hint());
+            while elements.next_element::<IgnoredAny>()?.is_some() {}
+            Ok(hint)
+        }
+    }
+
+    let long = " ".repeat(16 << 10);
+    let hint = |rest: &str| {
+        let text = format!(r#"{{"items":[1,2]{rest}}}"#);
+        read::<BTreeMap<String, Hint>>(&text).unwrap().remove("items").unwrap()
+    };
+    assert_eq!(hint(""), Hint(Some(2)));
+    assert_eq!(hint(&long), Hint(None));
+    let inner = format!(r#"{{"a":{{"items":[1,2]}},"b":{{"items":["{long}"]}}}}"#);
+    let inner = read::<BTreeMap<String, BTreeMap<String, Hint>>>(&inner).unwrap();
+    assert_eq!(inner["a"]["items"], Hint(Some(2)));
 }
 
 #[test]
