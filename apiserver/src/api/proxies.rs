@@ -55,17 +55,10 @@ fn check_pod(pod: &Fields) -> Result<()> {
 /// Fails if no pod is ready behind the port of a service.
 fn check_service(core: &Core, namespace: &str, destination: &Destination<'_>) -> Result<()> {
     let name = destination.name;
-    let mut port = destination.port.to_owned();
-    if let Ok(number) = port.parse::<i64>() {
-        let service = find(core, "services", namespace, name)?;
-        let ports = read_path(&service, "spec.ports").and_then(Value::as_array);
-        let declared = ports.into_iter().flatten().find(|port| port["port"] == number);
-        let declared = declared.ok_or_else(|| {
-            let name = go_quote(name);
-            unavailable(format!("no service port {number} found for service {name}"))
-        })?;
-        port = declared["name"].as_str().unwrap_or_default().to_owned();
-    }
+    let port = match destination.port.parse::<i64>() {
+        Ok(number) => name_of_port(core, (namespace, name), number)?,
+        Err(_) => destination.port.to_owned(),
+    };
     let slices = slices_of(core, namespace, name);
     let has_port = |slice: &&Arc<Stored>| {
         let fields = slice.fields();
@@ -83,6 +76,18 @@ fn check_service(core: &Core, namespace: &str, destination: &Destination<'_>) ->
         return Ok(());
     }
     Err(unavailable(format!("no endpoints available for service {}", go_quote(name))))
+}
+
+/// Returns the name of a service's port, which is empty if the service has only one.
+fn name_of_port(core: &Core, (namespace, name): (&str, &str), number: i64) -> Result<String> {
+    let service = find(core, "services", namespace, name)?;
+    let ports = read_path(&service, "spec.ports").and_then(Value::as_array);
+    let declared = ports.into_iter().flatten().find(|port| port["port"] == number);
+    let declared = declared.ok_or_else(|| {
+        let name = go_quote(name);
+        unavailable(format!("no service port {number} found for service {name}"))
+    })?;
+    Ok(declared["name"].as_str().unwrap_or_default().to_owned())
 }
 
 fn slices_of(core: &Core, namespace: &str, service: &str) -> Vec<Arc<Stored>> {
