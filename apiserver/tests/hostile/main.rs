@@ -36,7 +36,7 @@ use crate::tally::Tally;
 const TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Messages that the real server sends with a 5xx code, too.
-const SERVER_ERRORS: [&str; 29] = [
+const SERVER_ERRORS: [&str; 30] = [
     "content is not a list",
     "no unsafe deleter provided, can not honor ",
     "no endpoints available for service ",
