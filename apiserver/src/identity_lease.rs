@@ -11,8 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube_client::api::{DeleteParams, ListParams, PostParams};
 use kube_client::{Api, Error, Result};
 use ring::digest::{SHA256, digest};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
-use tokio_util::task::AbortOnDropHandle;
 
 /// The component that holds the Lease, and the name under which it writes.
 const COMPONENT: &str = "kube-apiserver";
@@ -40,7 +40,7 @@ const RENEWALS_PER_COLLECTION: u32 = 360;
 #[derive(Debug)]
 pub(crate) struct IdentityLease {
     holder: Holder,
-    renewal: AbortOnDropHandle<()>,
+    renewal: JoinSet<()>,
 }
 
 /// The holder of the Lease, with what its requests need.
@@ -66,15 +66,15 @@ impl IdentityLease {
         if let Err(error) = holder.create().await {
             tracing::warn!(%error, "cannot create the Lease of the server's identity");
         }
-        let renewal = AbortOnDropHandle::new(tokio::spawn(keep(holder.clone())));
+        let mut renewal = JoinSet::new();
+        renewal.spawn(keep(holder.clone()));
         Self { holder, renewal }
     }
 
     /// Ends the renewals and deletes the Lease.
     pub(crate) async fn stop(self) {
-        let Self { holder, renewal } = self;
-        renewal.abort();
-        drop(renewal.await);
+        let Self { holder, mut renewal } = self;
+        renewal.shutdown().await;
         if let Err(error) = holder.delete(&holder.name).await {
             tracing::warn!(%error, "cannot delete the Lease of the server's identity");
         }
