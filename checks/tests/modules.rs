@@ -33,7 +33,7 @@ fn core_has_no_arrow_up() {
     assert_ranks(
         "core/src",
         &[
-            &["go_quote"],
+            &["go_quote", "uuid"],
             &[
                 "clock",
                 "go_bool",

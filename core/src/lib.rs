@@ -34,6 +34,7 @@ mod retry_after;
 pub mod sync;
 mod uid;
 mod user_code;
+mod uuid;
 
 pub use crate::clock::WallClock;
 pub use crate::go_bool::parse_go_bool;
@@ -47,6 +48,7 @@ pub use crate::resource_version::ResourceVersion;
 pub use crate::retry_after::retry_after;
 pub use crate::uid::Uid;
 pub use crate::user_code::{Panicked, user_code, user_future};
+pub use crate::uuid::Uuid;
 
 /// Compiles the README's example.
 #[cfg(doctest)]

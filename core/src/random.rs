@@ -8,6 +8,8 @@
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
+use crate::uuid::Uuid;
+
 /// A random source: seeded by the operating system, or by a seed that makes a run repeatable.
 ///
 /// It is for jitter, names and tests. It is not for secrets.
@@ -100,16 +102,9 @@ impl Random {
     /// let mut random = Random::new(None);
     /// assert_ne!(random.uuid(), random.uuid());
     /// ```
-    pub fn uuid(&mut self) -> String {
+    pub fn uuid(&mut self) -> Uuid {
         let (high, low) = (self.bits(), self.bits());
-        format!(
-            "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
-            high >> 32,
-            (high >> 16) & 0xffff,
-            high & 0xfff,
-            0x8000 | ((low >> 48) & 0x3fff),
-            low & 0xffff_ffff_ffff,
-        )
+        Uuid::from_random(u128::from(high) << 64 | u128::from(low))
     }
 
     /// Returns a duration in `[low, high)`, or `low` if the range is empty.

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::tokens::random_uuid;
+use super::tokens::random_uid;
 use super::web_token::{Claims, Holder, SecretClaims, Unverified};
 use super::{PublicKey, SigningKey, User};
 
@@ -133,7 +133,7 @@ impl Issuer {
             expires: Some(validity.expires.as_second()),
             issued,
             issuer: self.name().to_owned(),
-            id: random_uuid(),
+            id: random_uid(),
             starts: issued,
             subject: User::service_account(&holder.namespace, &holder.account.name).name,
             holder,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use homeostat_core::Uuid;
 
 use super::User;
 
@@ -49,14 +50,9 @@ fn random_bytes<const N: usize>() -> [u8; N] {
     bytes
 }
 
-/// Returns a random uid (version 4).
-pub(super) fn random_uuid() -> String {
-    let mut bytes = random_bytes::<16>();
-    bytes[6] = bytes[6] & 0x0f | 0x40;
-    bytes[8] = bytes[8] & 0x3f | 0x80;
-    let digits = format!("{:032x}", u128::from_be_bytes(bytes));
-    let (a, b, c) = (&digits[..8], &digits[8..12], &digits[12..16]);
-    format!("{a}-{b}-{c}-{}-{}", &digits[16..20], &digits[20..])
+/// Returns a uid that cannot be guessed either.
+pub(super) fn random_uid() -> String {
+    Uuid::from_random(u128::from_be_bytes(random_bytes())).to_string()
 }
 
 #[cfg(test)]

@@ -26,16 +26,15 @@ pub(super) fn limited(
     encode: &dyn Fn(Fields) -> Result<Encoded>,
 ) -> Result<Encoded> {
     let mut encoded = encode(object)?;
-    if size(served, &encoded) <= MAX_OBJECT {
+    let mut stored = size(served, &encoded);
+    if stored > MAX_OBJECT && call.content_type() != media::APPLY {
+        encoded = encode(without_owners(encoded.object()))?;
+        stored = size(served, &encoded);
+    }
+    if stored <= MAX_OBJECT {
         return Ok(encoded);
     }
-    if call.content_type() != media::APPLY {
-        encoded = encode(without_owners(encoded.object()))?;
-        if size(served, &encoded) <= MAX_OBJECT {
-            return Ok(encoded);
-        }
-    }
-    let request = request_size(served, &encoded);
+    let request = request_size(served, &encoded, stored);
     if request <= MAX_REQUEST {
         return Err(Failure::internal("etcdserver: request is too large"));
     }
@@ -55,16 +54,17 @@ fn size(served: &Served, encoded: &Encoded) -> usize {
     media::protobuf_size(encoded.at(0).bytes()) - 1
 }
 
-/// Returns the size of the request to etcd that creates an object: a transaction that compares the
-/// revision of the key and stores the object. One that updates it has some bytes more, and so has
-/// one with a built-in object, of which the real server stores empty members, too.
-fn request_size(served: &Served, encoded: &Encoded) -> usize {
+/// Returns the size of the request to etcd that creates an object, which has the size `stored`: a
+/// transaction that compares the revision of the key and stores the object. One that updates it has
+/// some bytes more, and so has one with a built-in object, of which the real server stores empty
+/// members, too.
+fn request_size(served: &Served, encoded: &Encoded, stored: usize) -> usize {
     let metadata = &encoded.object()["metadata"];
     let text = |member: &str| metadata[member].as_str().unwrap_or_default();
     let key = field(served.home.storage_key(text("namespace"), text("name")).len());
     // A target and an empty revision have two bytes each.
     let comparison = field(2 + key + 2);
-    let put = field(key + field(size(served, encoded)));
+    let put = field(key + field(stored));
     comparison + field(put)
 }
 
