@@ -78,7 +78,7 @@ const TIMES: &[&str] = &[
 
 /// Columns of a table that are computed from the clock. A column of type `date` is one, too.
 const AGES: &[&str] =
-    &["Age", "Created At", "Duration", "First Seen", "Last Schedule", "Last Seen"];
+    &["Age", "Created At", "Duration", "First Seen", "Last Schedule", "Last Seen", "TimeAdded"];
 
 /// The text in a message before a version that the server knows.
 const BEFORE_VERSIONS: &[&str] =

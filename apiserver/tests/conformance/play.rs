@@ -71,7 +71,7 @@ async fn play_one(
     let Exchange { path, headers, body, .. } = exchange;
     normaliser.sends(&format!("{path} {body:?} {headers:?}"));
     let mut raw = exchange_once(exchange, &asked, server, variables).await?;
-    while exchange.until.is_some_and(|status| raw.status != status) {
+    while exchange.until.as_ref().is_some_and(|until| !until.is_met(&raw)) {
         sleep(Duration::from_millis(100)).await;
         raw = exchange_once(exchange, &asked, server, variables).await?;
     }

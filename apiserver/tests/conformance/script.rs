@@ -46,8 +46,8 @@ pub(crate) struct Exchange {
     pub(crate) disruptions: Vec<Disruption>,
     /// Variables and the JSON pointers into the response.
     pub(crate) saves: Vec<(String, String)>,
-    /// The status to wait for; the request is repeated until it is received.
-    pub(crate) until: Option<u16>,
+    /// The response to wait for; the request is repeated until it is received.
+    pub(crate) until: Option<Until>,
     /// True if the request has an effect although it is refused, so that recording sends it once.
     pub(crate) once: bool,
     /// Number of events after which the client closes a watch.
@@ -78,6 +78,13 @@ pub(crate) struct Meanwhile {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) body: String,
+}
+
+/// A status, and a part of the body as compact JSON with sorted members.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Until {
+    status: u16,
+    part: String,
 }
 
 /// The compared parts of a response.
@@ -174,7 +181,7 @@ impl Exchange {
             ("restart", "") => self.disruptions.push(Disruption::Restart),
             ("once", "") => self.once = true,
             ("events", count) => self.events = Some(count.parse().map_err(|_| unknown())?),
-            ("until", status) => self.until = Some(status.parse().map_err(|_| unknown())?),
+            ("until", rule) => self.until = Some(Until::parse(rule).ok_or_else(unknown)?),
             ("save", rule) => {
                 let (name, pointer) = rule.split_once(" = ").ok_or_else(unknown)?;
                 self.saves.push((name.to_owned(), pointer.to_owned()));
@@ -217,6 +224,24 @@ impl Meanwhile {
         };
         let body = words.next().unwrap_or_default().to_owned();
         Ok(Self { method: method.to_owned(), path: path.to_owned(), body })
+    }
+}
+
+// === impl Until ===
+
+impl Until {
+    /// Parses `200`, or `200 "phase":"Bound"`.
+    fn parse(rule: &str) -> Option<Self> {
+        let (status, part) = rule.split_once(' ').unwrap_or((rule, ""));
+        Some(Self { status: status.parse().ok()?, part: part.to_owned() })
+    }
+
+    pub(crate) fn is_met(&self, answer: &Answer) -> bool {
+        let has_part = match &answer.body {
+            Content::Json(values) => values.iter().any(|one| one.to_string().contains(&self.part)),
+            Content::Text(text) => text.contains(&self.part),
+        };
+        answer.status == self.status && has_part
     }
 }
 
