@@ -15,10 +15,11 @@ mod wrap;
 mod wrong;
 mod yaml;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 pub(crate) use expected::Expected;
+pub(crate) use name_index::start_of;
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
 pub(crate) use read::{Decoded, read_in_order, read_json, read_yaml, yaml_value};
 pub(crate) use repeated_keys::{repeated_keys, warnings_of};
@@ -35,7 +36,7 @@ use crate::fields::Fields;
 pub(crate) struct Types {
     list: Vec<Type>,
     /// Package and name, such as `core` and `Pod` → index in the list.
-    by_name: BTreeMap<(&'static str, &'static str), TypeId>,
+    by_name: HashMap<(&'static str, &'static str), TypeId>,
 }
 
 /// A type of the API: an object with known members.

@@ -233,16 +233,17 @@ impl Watch {
         changed: impl Future<Output = ()>,
         retired: Option<&CancellationToken>,
     ) -> WakeUp {
-        let bookmark = self.bookmark.unwrap_or(self.deadline);
+        // A bookmark is due before the deadline.
+        let (time, at_time) = match self.bookmark {
+            Some(time) => (time, WakeUp::Bookmark),
+            None => (self.deadline, WakeUp::Ended),
+        };
         tokio::select! {
             biased;
             () = self.ended.cancelled() => WakeUp::Ended,
             () = changed => WakeUp::Changed,
             () = until_cancelled(retired) => WakeUp::Changed,
-            () = tokio::time::sleep_until(bookmark), if self.bookmark.is_some() => {
-                WakeUp::Bookmark
-            }
-            () = tokio::time::sleep_until(self.deadline) => WakeUp::Ended,
+            () = tokio::time::sleep_until(time) => at_time,
         }
     }
 

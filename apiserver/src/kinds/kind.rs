@@ -155,31 +155,36 @@ pub struct Kind {
 
 impl Kind {
     pub(crate) fn is(&self, group: &str, version: &str, plural: &str) -> bool {
-        self.group == group && self.version == version && self.plural == plural
+        self.plural == plural && self.group == group && self.version == version
     }
 
     pub(crate) fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_string()
         } else {
-            format!("{}/{}", self.group, self.version)
+            [&*self.group, "/", &*self.version].concat()
         }
     }
 
     /// Returns the members `kind` and `apiVersion`, which start an object's bytes.
     pub(crate) fn type_members(&self) -> String {
-        format!("\"kind\":\"{}\",\"apiVersion\":\"{}\",", self.kind, self.api_version())
+        self.type_members_with(&self.api_version())
+    }
+
+    fn type_members_with(&self, api_version: &str) -> String {
+        ["\"kind\":\"", &*self.kind, "\",\"apiVersion\":\"", api_version, "\","].concat()
     }
 
     /// Encodes an object for storage, without a resourceVersion.
     pub(crate) fn encode(&self, mut object: Fields) -> Encoded {
         let selectable = self.selectable(&object);
-        for (name, text) in [("kind", &*self.kind), ("apiVersion", &self.api_version())] {
+        let api_version = self.api_version();
+        for (name, text) in [("kind", &*self.kind), ("apiVersion", &api_version)] {
             if object.get(name).is_none_or(|said| said != text) {
                 object.insert(name.to_owned(), text.into());
             }
         }
-        Encoded::new(&self.type_members(), selectable, object)
+        Encoded::new(&self.type_members_with(&api_version), selectable, object)
     }
 
     /// Returns the members of an object that selectors match.

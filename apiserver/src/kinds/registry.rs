@@ -13,12 +13,15 @@ use crate::fields::Fields;
 use crate::object::{Encoded, Stored};
 use crate::plugin::{AdmissionPlugin, Off};
 use crate::storage::ResourceId;
+use crate::types::start_of;
 
 /// All kinds of one server. A change makes another table, which shares most of its memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Kinds {
     /// The built-in kinds, and those of the builder.
     rows: Vec<Served>,
+    /// The first bytes of the plural of each row: most searches need not look at other rows.
+    starts: Arc<[u64]>,
     /// The served kinds of definitions, by `group/plural/version`.
     defined: OrdMap<String, Served>,
     /// The installed definitions, by name.
@@ -59,22 +62,24 @@ impl Kinds {
             rows.retain(|row| !row.is(&kind.group, &kind.version, &kind.plural));
             rows.push(kind);
         }
-        let rows: Vec<Arc<Kind>> = rows.into_iter().map(Arc::new).collect();
+        let kinds: Vec<Arc<Kind>> = rows.into_iter().map(Arc::new).collect();
         let home = |at: usize| {
-            let home = rows[at].stored_as?;
-            rows.iter().position(|other| other.group == home.group && other.plural == home.plural)
+            let home = kinds[at].stored_as?;
+            kinds.iter().position(|other| other.group == home.group && other.plural == home.plural)
         };
         let served = |at: usize| {
             let home = home(at).unwrap_or(at);
-            let (kind, resource) = (Arc::clone(&rows[at]), ResourceId(home));
-            Served { kind, home: Arc::clone(&rows[home]), resource }
+            let (kind, resource) = (Arc::clone(&kinds[at]), ResourceId(home));
+            Served { kind, home: Arc::clone(&kinds[home]), resource }
         };
+        let rows: Vec<Served> = (0..kinds.len()).map(served).collect();
         Self {
-            rows: (0..rows.len()).map(served).collect(),
+            starts: starts_of(&rows),
+            rows,
             defined: OrdMap::new(),
             definitions: OrdMap::new(),
             resources: OrdMap::new(),
-            next_resource: rows.len(),
+            next_resource: kinds.len(),
             generation: 0,
             off: Off::new(),
         }
@@ -141,7 +146,9 @@ impl Kinds {
 
     /// Finds a kind, the kind that stores its objects, and their storage.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
-        let row = self.rows.iter().find(|served| served.kind.is(group, version, plural));
+        let start = start_of(plural);
+        let alike = self.rows.iter().zip(self.starts.iter()).filter(|(_, other)| **other == start);
+        let row = alike.map(|(row, _)| row).find(|row| row.kind.is(group, version, plural));
         let found = match row {
             None if self.defined.is_empty() => None,
             None => self.defined.get(&defined_key(group, plural, version)),
@@ -303,6 +310,7 @@ impl Kinds {
         if let Some(row) = self.rows.iter().find(|row| is_same(row)) {
             self.resources.insert(name.to_owned(), row.resource);
             self.rows.retain(|row| !is_same(row));
+            self.starts = starts_of(&self.rows);
         }
         if let Some(resource) = self.resources.get(name) {
             return *resource;
@@ -312,6 +320,10 @@ impl Kinds {
         self.resources.insert(name.to_owned(), resource);
         resource
     }
+}
+
+fn starts_of(rows: &[Served]) -> Arc<[u64]> {
+    rows.iter().map(|row| start_of(&row.kind.plural)).collect()
 }
 
 fn defined_key(group: &str, plural: &str, version: &str) -> String {

@@ -57,6 +57,10 @@ pub(crate) fn accepted(headers: &HeaderMap, offer: Offer) -> Result<Accepted> {
     let mut requested = false;
     let mut of_known_type = false;
     let value = accept(headers).trim();
+    if value == "application/json" {
+        // Most clients accept nothing else.
+        return Ok(Accepted { form: Form::Whole, media: Media::Json });
+    }
     for range in ranges(value) {
         // A header of only commas, for a built-in kind, asks for a type that does not exist.
         requested |= !range.is_empty() || (!custom && !value.is_empty());

@@ -29,7 +29,7 @@ impl NameIndex {
 }
 
 /// Returns the first eight bytes of a name, so that numbers sort as names do.
-fn start_of(name: &str) -> u64 {
+pub(crate) fn start_of(name: &str) -> u64 {
     let name = name.as_bytes();
     if let Some(start) = name.first_chunk() {
         return u64::from_be_bytes(*start);

@@ -53,7 +53,8 @@ struct WatchBody {
 
 /// A line that waits for its delivery time.
 struct Delayed {
-    due: Instant,
+    /// `None` if the line does not wait.
+    due: Option<Instant>,
     line: Bytes,
     /// True if the watch ends instead.
     is_lost: bool,
@@ -165,14 +166,15 @@ impl WatchBody {
     /// Queues a line until its delivery time.
     fn delay(&mut self, line: Bytes) {
         self.received += 1;
-        let due = after(Instant::now(), self.plan.delay);
+        let delay = self.plan.delay;
         if let Some(hold) = self.plan.take_hold(self.received) {
             self.shared.record_on(&self.request, &hold.to_string());
             let is_lost = hold.is_loss;
-            let due = after(due, hold.pause);
+            let due = Some(after(after(Instant::now(), delay), hold.pause));
             self.delayed.push_back(Delayed { due, line, is_lost });
             return;
         }
+        let due = (!delay.is_zero()).then(|| after(Instant::now(), delay));
         for line in self.pass_objects(line) {
             self.delayed.push_back(Delayed { due, line, is_lost: false });
         }
@@ -257,19 +259,25 @@ impl WatchBody {
 
     /// Returns the next line whose delivery time has come.
     fn poll_delayed(&mut self, context: &mut Context<'_>) -> Poll<Delayed> {
+        // Almost every watch has no event aside and no delay: the clock is not read then.
+        if self.aside.is_empty() {
+            match self.delayed.front() {
+                None => return Poll::Pending,
+                Some(Delayed { due: None, .. }) => return self.pop_delayed(),
+                Some(_) => {}
+            }
+        }
         loop {
             let now = Instant::now();
             if let Some(line) = self.next_released(now) {
-                return Poll::Ready(Delayed { due: now, line, is_lost: false });
+                return Poll::Ready(Delayed { due: None, line, is_lost: false });
             }
-            let queued = self.delayed.front().map(|next| next.due);
+            let queued = self.delayed.front().map(|next| next.due.unwrap_or(now));
             let Some(due) = queued.into_iter().chain(self.aside.next_time()).min() else {
                 return Poll::Pending;
             };
-            if queued.is_some_and(|due| due <= now)
-                && let Some(next) = self.delayed.pop_front()
-            {
-                return Poll::Ready(next);
+            if queued.is_some_and(|due| due <= now) {
+                return self.pop_delayed();
             }
             let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(due)));
             if timer.deadline() != due {
@@ -277,6 +285,10 @@ impl WatchBody {
             }
             ready!(timer.as_mut().poll(context));
         }
+    }
+
+    fn pop_delayed(&mut self) -> Poll<Delayed> {
+        self.delayed.pop_front().map_or(Poll::Pending, Poll::Ready)
     }
 
     /// Returns the next event that has waited while others passed.
