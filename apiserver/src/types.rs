@@ -5,7 +5,6 @@ mod built_in;
 mod expected;
 mod go_time;
 mod in_order;
-mod name_index;
 mod normalize;
 mod read;
 mod repeated_keys;
@@ -18,8 +17,9 @@ mod yaml;
 use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
+use homeostat_schema::NameIndex;
+
 pub(crate) use expected::Expected;
-pub(crate) use name_index::start_of;
 pub(crate) use normalize::{normalize as normalize_type, normalize_changed, normalize_kind};
 pub(crate) use read::{Decoded, read_in_order, read_json, read_yaml, yaml_value};
 pub(crate) use repeated_keys::{repeated_keys, warnings_of};
@@ -28,7 +28,6 @@ pub(crate) use report::{unknown_below, unknown_members, unknown_metadata};
 pub(crate) use wrap::{may_have_long_integers, wrap_integers};
 pub(crate) use wrong::{TypeMismatch, wrong_change, wrong_in_order, wrong_member, wrong_type_meta};
 
-use self::name_index::NameIndex;
 use crate::fields::Fields;
 
 /// All types of the table.

@@ -80,6 +80,7 @@ fn schema_has_no_arrow_up() {
                 "field_set",
                 "go_pattern",
                 "internal",
+                "name_index",
                 "names",
                 "path",
                 "shown",

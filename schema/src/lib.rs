@@ -32,6 +32,7 @@ mod go_pattern;
 mod internal;
 mod limits;
 mod managed_fields;
+mod name_index;
 pub mod names;
 mod node;
 mod open_api;
@@ -69,6 +70,7 @@ pub use crate::managed_fields::{
     Applied, ApplyError, Conflict, Conflicts, ConvertVersion, FieldWriter, ManagedFields,
     ManagedFieldsError, Manager, Operation, Owned,
 };
+pub use crate::name_index::NameIndex;
 pub use crate::node::{
     Empty, Field, List, ListType, Map, Node, Object, PatchStrategy, Scalar, Shape, UnknownFields,
 };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::constraints::Constraints;
+use crate::name_index::NameIndex;
 use crate::type_id::TypeId;
 
 /// The type of one value: a field, an item of a list, or a value of a map.
@@ -124,6 +125,7 @@ pub struct Map {
 pub struct Object {
     /// The fields, sorted by name.
     fields: Vec<Field>,
+    index: NameIndex,
     /// The rule for fields that the schema does not name.
     pub unknown: UnknownFields,
     /// True if the object has one owner and is replaced as one value (`x-kubernetes-map-type`).
@@ -308,7 +310,8 @@ impl Object {
         fields.reverse();
         fields.sort_by(|a, b| a.name.cmp(&b.name));
         fields.dedup_by(|a, b| a.name == b.name);
-        Self { fields, ..Self::default() }
+        let index = NameIndex::of(fields.iter().map(|field| field.name.as_ref()));
+        Self { fields, index, ..Self::default() }
     }
 
     /// Makes the object one value for server-side apply.
@@ -327,8 +330,8 @@ impl Object {
 
     /// Returns the field called `name`.
     pub fn field(&self, name: &str) -> Option<&Field> {
-        let at = self.fields.binary_search_by(|field| field.name.as_ref().cmp(name)).ok()?;
-        self.fields.get(at)
+        let name_at = |at: usize| self.fields.get(at).map(|field| field.name.as_ref());
+        self.fields.get(self.index.find(name, name_at)?)
     }
 
     /// Returns the fields, sorted by name.
@@ -340,7 +343,10 @@ impl Object {
     pub fn insert(&mut self, field: Field) {
         match self.fields.binary_search_by(|other| other.name.cmp(&field.name)) {
             Ok(at) => self.fields[at] = field,
-            Err(at) => self.fields.insert(at, field),
+            Err(at) => {
+                self.index.insert(at, &field.name);
+                self.fields.insert(at, field);
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use homeostat_schema::NameIndex;
 use imbl::OrdMap;
 use tokio_util::sync::CancellationToken;
 
@@ -13,7 +14,6 @@ use crate::fields::Fields;
 use crate::object::{Encoded, Stored};
 use crate::plugin::{AdmissionPlugin, Off};
 use crate::storage::ResourceId;
-use crate::types::start_of;
 
 /// All kinds of one server. A change makes another table, which shares most of its memory.
 #[derive(Debug, Clone)]
@@ -146,7 +146,7 @@ impl Kinds {
 
     /// Finds a kind, the kind that stores its objects, and their storage.
     pub(crate) fn find(&self, group: &str, version: &str, plural: &str) -> Option<Served> {
-        let start = start_of(plural);
+        let start = NameIndex::start_of(plural);
         let alike = self.rows.iter().zip(self.starts.iter()).filter(|(_, other)| **other == start);
         let row = alike.map(|(row, _)| row).find(|row| row.kind.is(group, version, plural));
         let found = match row {
@@ -323,7 +323,7 @@ impl Kinds {
 }
 
 fn starts_of(rows: &[Served]) -> Arc<[u64]> {
-    rows.iter().map(|row| start_of(&row.kind.plural)).collect()
+    rows.iter().map(|row| NameIndex::start_of(&row.kind.plural)).collect()
 }
 
 fn defined_key(group: &str, plural: &str, version: &str) -> String {

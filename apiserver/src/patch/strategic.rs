@@ -34,14 +34,15 @@ pub(super) fn apply(rules: Rules, current: Value, body: &[u8]) -> Result<Value, 
 }
 
 fn read_patch(body: &[u8]) -> Result<Object, PatchError> {
-    let why = match serde_json::from_slice(body) {
-        Ok(Value::Object(patch)) => return Ok(patch),
-        Ok(Value::Null) => return Ok(Object::new()),
-        Ok(Value::Array(_)) => "array",
-        Ok(Value::String(_)) => "string",
-        Ok(Value::Number(_)) => "number",
-        Ok(Value::Bool(_)) => "bool",
-        Err(_) => return Err(PatchError::BadRequest("invalid JSON patch".to_owned())),
+    let text = str::from_utf8(body).ok();
+    let why = match text.and_then(|text| homeostat_json::from_str(text).ok()) {
+        Some(Value::Object(patch)) => return Ok(patch),
+        Some(Value::Null) => return Ok(Object::new()),
+        Some(Value::Array(_)) => "array",
+        Some(Value::String(_)) => "string",
+        Some(Value::Number(_)) => "number",
+        Some(Value::Bool(_)) => "bool",
+        None => return Err(PatchError::BadRequest("invalid JSON patch".to_owned())),
     };
     let into = "Go value of type map[string]interface {}";
     Err(PatchError::BadRequest(format!("json: cannot unmarshal {why} into {into}")))

@@ -3,10 +3,9 @@
 use std::sync::OnceLock;
 
 use homeostat_schema as schema;
-use homeostat_schema::{ListType, Scalar};
+use homeostat_schema::{ListType, NameIndex, Scalar};
 use serde_json::Value;
 
-use super::name_index::NameIndex;
 use super::{Empty, Member, Merge, Shape, Type, TypeId, Types};
 
 /// Converts the table.
