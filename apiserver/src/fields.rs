@@ -2,10 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::map::Iter;
 use serde_json::{Map, Value};
 
 /// A parsed JSON object.
 pub(crate) type Fields = Map<String, Value>;
+
+/// Finds the members of an object for another version of it, whose members are visited in order.
+///
+/// Both have almost the same members: the wanted one is usually the next, which costs one
+/// comparison instead of a search.
+#[derive(Debug)]
+pub(crate) struct Beside<'a> {
+    object: &'a Fields,
+    rest: Iter<'a>,
+}
 
 /// Returns the value at a path such as `spec.nodeName`.
 pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value> {
@@ -40,7 +51,10 @@ pub(crate) fn set_or_remove(object: &mut Fields, key: &str, value: Option<Value>
 ///
 /// The last members, `status` and `spec`, differ most often: they are compared first.
 pub(crate) fn are_equal(a: &Fields, b: &Fields) -> bool {
-    a.len() == b.len() && a.iter().rev().all(|(name, value)| b.get(name) == Some(value))
+    let is_equal = |((name, value), (other, beside)): ((&String, _), (&String, _))| {
+        if name == other { value == beside } else { b.get(name) == Some(value) }
+    };
+    a.len() == b.len() && a.iter().rev().zip(b.iter().rev()).all(is_equal)
 }
 
 /// Returns true if an update leaves these members as they are stored; false for a new object.
@@ -87,4 +101,65 @@ pub(crate) fn meta_text<'a>(object: &'a Fields, key: &str) -> &'a str {
 pub(crate) fn finalizers(object: &Fields) -> Vec<&str> {
     let list = object.get("metadata").and_then(|m| m.get("finalizers")).and_then(Value::as_array);
     list.into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+// === impl Beside ===
+
+impl<'a> Beside<'a> {
+    pub(crate) fn new(object: &'a Fields) -> Self {
+        Self { object, rest: object.iter() }
+    }
+
+    /// Returns the member called `name`.
+    pub(crate) fn get(&mut self, name: &str) -> Option<&'a Value> {
+        let mut rest = self.rest.clone();
+        // The other version may lack a member.
+        for _ in 0..2 {
+            let Some((other, value)) = rest.next() else { break };
+            if other == name {
+                self.rest = rest;
+                return Some(value);
+            }
+        }
+        self.object.get(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields(value: &Value) -> &Fields {
+        value.as_object().unwrap()
+    }
+
+    #[test]
+    fn members_are_found_in_any_order() {
+        let object = json!({"a": 1, "b": 2, "d": 4, "e": 5, "f": 6, "g": 7});
+        let object = fields(&object);
+        let orders: [&[&str]; 4] =
+            [&["a", "b", "c", "d", "g"], &["e", "f", "g", "h"], &["g", "a", "b"], &["A", "a", "z"]];
+        for names in orders {
+            let mut beside = Beside::new(object);
+            for name in names {
+                assert_eq!(beside.get(name), object.get(*name), "{name} of {names:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn objects_with_other_members_are_not_equal() {
+        let object = json!({"a": 1, "b": 2});
+        for (other, expected) in [
+            (json!({"a": 1, "b": 2}), true),
+            (json!({"b": 2, "a": 1}), true),
+            (json!({"a": 1, "b": 3}), false),
+            (json!({"a": 1, "c": 2}), false),
+            (json!({"a": 1}), false),
+        ] {
+            assert_eq!(are_equal(fields(&object), fields(&other)), expected, "{other}");
+        }
+    }
 }

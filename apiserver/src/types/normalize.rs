@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{Empty, Member, Shape, Type, Types};
 use crate::clock::{rfc3339, rfc3339_micros};
-use crate::fields::Fields;
+use crate::fields::{Beside, Fields};
 use crate::go_json::is_minus_zero;
 use crate::quantity;
 
@@ -36,6 +36,7 @@ pub(crate) fn normalize(known: &Type, object: &mut Fields) {
 }
 
 fn normalize_members(known: &Type, object: &mut Fields, old: &Fields) {
+    let mut old = Beside::new(old);
     object.retain(|name, value| {
         let old = old.get(name);
         if is_normalized(value, old) {

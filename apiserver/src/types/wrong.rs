@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::go_time::{self, Layout};
 use super::in_order::{InOrder, Tree};
 use super::{Member, Shape, Type, Types};
-use crate::fields::Fields;
+use crate::fields::{Beside, Fields};
 use crate::go_json::is_minus_zero;
 
 /// A member of a wrong type.
@@ -34,8 +34,9 @@ pub(crate) fn wrong_change(
     old: Option<&Fields>,
 ) -> Option<TypeMismatch> {
     let mut search = Search::new(Order::Text);
+    let mut beside = old.map(Beside::new);
     let found = object.iter().try_for_each(|(name, value)| {
-        let old = old.and_then(|old| old.get(name));
+        let old = beside.as_mut().and_then(|old| old.get(name));
         check_member(known, (name, value), old, None, &mut search)
     });
     let wrong = chosen(found, search.first)?;
