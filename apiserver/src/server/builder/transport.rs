@@ -8,8 +8,9 @@ use crate::credentials::Credentials;
 
 impl Builder {
     /// Trusts certificates of clients that other authorities signed, in PEM: the common name is the
-    /// user, the organizations are the groups. By default [`ApiServer::listen_tls`] trusts only its
-    /// own authority. Invalid text fails `listen_tls`. Can be called several times.
+    /// user, the organizations are the groups. By default
+    /// [`ApiServer::listen_tls`](crate::ApiServer::listen_tls) trusts only its own authority.
+    /// Invalid text fails `listen_tls`. Can be called several times.
     #[cfg(feature = "tls")]
     pub fn client_authority(mut self, pem: impl AsRef<str>) -> Self {
         self.client_authorities.push_str(pem.as_ref());
@@ -17,9 +18,10 @@ impl Builder {
         self
     }
 
-    /// Shows this certificate to the clients of [`ApiServer::listen_tls`], in place of one that the
-    /// server makes at the start: a certificate, with those of its issuers, and its key, in PEM.
-    /// Invalid text fails `listen_tls`.
+    /// Shows this certificate to the clients of
+    /// [`ApiServer::listen_tls`](crate::ApiServer::listen_tls), in place of one that the server
+    /// makes at the start: a certificate, with those of its issuers, and its key, in PEM. Invalid
+    /// text fails `listen_tls`.
     #[cfg(feature = "tls")]
     pub fn serving_certificate(
         mut self,
