@@ -40,6 +40,9 @@ pub(crate) struct Core {
     /// The storage of definitions.
     definitions: ResourceId,
     pending: Mutex<Pending>,
+    /// Locked from the read of a stored definition until its kinds are served. The other locks are
+    /// taken while this one is held.
+    pub(crate) installing: Mutex<()>,
     /// The objects that the server creates again if they are deleted.
     kept: OnceLock<Vec<(ResourceId, String)>>,
     /// The resources of those that were deleted.
@@ -128,6 +131,7 @@ impl Core {
             kinds: RwLock::new(Arc::new(kinds)),
             definitions,
             pending: Mutex::default(),
+            installing: Mutex::default(),
             kept: OnceLock::new(),
             lost: Mutex::default(),
             names_in_use: Mutex::default(),
@@ -352,7 +356,7 @@ impl Core {
 
     fn after_write(&self, resource: ResourceId, key: &str) {
         if resource == self.definitions {
-            self.revisit_definition(key);
+            self.definition_written(key);
         }
         if self.has_state.load(Ordering::Relaxed) && self.read(Storage::has_failed) {
             return self.fail();

@@ -391,6 +391,57 @@ async fn change_of_established_definition_applies_to_the_next_request() {
     assert_eq!(code(&refused.unwrap_err()), 422);
 }
 
+/// The request of one client may serve the change of another one, which has to wait for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_changes_apply_to_the_next_requests_of_their_clients() {
+    const CLIENTS: usize = 8;
+    const ROUNDS: usize = 25;
+    let server = ApiServer::builder().seed(1).build();
+    let mut clients = tokio::task::JoinSet::new();
+    for at in 0..CLIENTS {
+        clients.spawn(change_often(server.client(), at, ROUNDS));
+    }
+    let refused: usize = clients.join_all().await.into_iter().sum();
+    assert_eq!(refused, CLIENTS * ROUNDS);
+}
+
+/// Changes the type of a member in each round. Returns how often an object of the other type is
+/// refused by the next request.
+async fn change_often(client: Client, at: usize, rounds: usize) -> usize {
+    let (group, kind) = (format!("g{at}.example.com"), format!("Gadget{at}"));
+    let (plural, types) = (format!("gadgets{at}"), ["integer", "string"]);
+    let name = format!("{plural}.{group}");
+    let versions =
+        |round: usize| json!([version("v1", true, &json!({"size": {"type": types[round % 2]}}))]);
+    let mut body = definition(&[]);
+    body["metadata"]["name"] = json!(name);
+    body["spec"]["group"] = json!(group);
+    body["spec"]["names"] = json!({"kind": kind, "plural": plural});
+    body["spec"]["versions"] = versions(1);
+    let body = serde_json::from_value(body).unwrap();
+    let api = definitions(&client);
+    api.create(&PostParams::default(), &body).await.unwrap();
+    let established = |found: Option<&CustomResourceDefinition>| {
+        found
+            .is_some_and(|found| conditions(found).contains(&("Established".into(), "True".into())))
+    };
+    kube_runtime::wait::await_condition(api.clone(), &name, established).await.unwrap();
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(&group, "v1", &kind));
+    let resource = ApiResource { plural, ..resource };
+    let gadgets = Api::<DynamicObject>::namespaced_with(client, "default", &resource);
+    let mut refused = 0;
+    for round in 0..rounds {
+        let patch = Patch::Merge(json!({"spec": {"versions": versions(round)}}));
+        api.patch(&name, &PatchParams::default(), &patch).await.unwrap();
+        let values = [json!("a text"), json!(1)];
+        let gadget =
+            DynamicObject::new("a", &resource).data(json!({"spec": {"size": values[round % 2]}}));
+        let created = gadgets.create(&PostParams::default(), &gadget).await;
+        refused += usize::from(created.is_err_and(|error| code(&error) == 422));
+    }
+    refused
+}
+
 #[tokio::test(start_paused = true)]
 async fn defaults_of_the_spec_do_not_come_with_a_write_to_the_status() {
     let server = ApiServer::builder().seed(1).build();

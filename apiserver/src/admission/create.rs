@@ -26,7 +26,7 @@ pub(crate) struct SystemMetadata<'a> {
     pub(crate) uid: String,
     /// Appended to `generateName` if there is no name.
     pub(crate) suffix: String,
-    pub(crate) owners: Ownership,
+    pub(crate) owners: &'a Ownership,
     /// The user who creates the object.
     pub(crate) author: Arc<User>,
     /// `Some` if the kind allocates.

@@ -125,7 +125,7 @@ impl Creation<'_> {
             now: call.conversation.time(core.clock.now()),
             uid,
             suffix,
-            owners: new.owners.clone(),
+            owners: &new.owners,
             author: Arc::clone(&call.user),
             allocator: allocations.map(|allocations| Allocator { allocations, dry_run }),
         };

@@ -41,8 +41,12 @@ enum Progress {
 
 /// Serves the new state of definitions whose kinds are served already. The next request sees it: on
 /// the real server, too, the change is faster than a client.
+///
+/// Each write is served by one call. The others wait for it: one of them may be the request that
+/// wrote.
 pub(crate) fn serve_changed_definitions(core: &Core) {
-    for name in core.written_definitions() {
+    let _installing = core.installing.lock();
+    for name in core.take_unserved_definitions() {
         let kinds = core.kinds();
         let stored =
             kinds.installed(&name).and_then(|_| core.get(kinds.definitions().resource, &name));
@@ -93,7 +97,7 @@ pub(crate) async fn settle(mut settling: Settling) {
 pub(crate) fn install(core: &Core, definition: Fields) -> Result<()> {
     let served = core.kinds().definitions();
     let now = core.clock.now();
-    let owners = Ownership::Tracked(server_manager(core, Target::Object));
+    let owners = &Ownership::Tracked(server_manager(core, Target::Object));
     let (uid, author) = (core.chance.uid(), core.access.admin());
     let suffix = String::new();
     let system = SystemMetadata { now, uid, suffix, owners, author, allocator: None };
@@ -116,6 +120,8 @@ pub(crate) fn install(core: &Core, definition: Fields) -> Result<()> {
 
 /// Builds the kinds of all stored definitions again, after a backup was restored.
 pub(crate) fn reinstall(core: &Core) {
+    let _installing = core.installing.lock();
+    drop(core.take_unserved_definitions());
     let kinds = core.kinds();
     let definitions = kinds.definitions().resource;
     let stored = core.read(|storage| storage.objects(definitions).clone());
@@ -138,16 +144,13 @@ fn step(core: &Core, name: &str) -> Progress {
 
 fn next_effect(core: &Core, name: &str) -> Progress {
     let served = core.kinds().definitions();
-    let Some(stored) = core.get(served.resource, name) else {
-        uninstall(core, name);
+    let Some((stored, definition)) = install_stored(core, &served, name) else {
         let mut names = core.names_in_use.lock();
         names.record(name, None);
         // They may take over the names.
         names.refused(name).iter().for_each(|other| core.revisit_definition(other));
         return Progress::Done;
     };
-    let definition = stored.packed_fields();
-    install_kinds(core, name, &definition);
     let now = rfc3339(core.clock.now());
     let next = {
         let mut names = core.names_in_use.lock();
@@ -162,6 +165,18 @@ fn next_effect(core: &Core, name: &str) -> Progress {
         return clean_up(core, &served, &stored, &definition);
     }
     Progress::Done
+}
+
+/// Serves the kinds of a definition as it is stored, and returns it; `None` if it is gone.
+fn install_stored(core: &Core, served: &Served, name: &str) -> Option<(Arc<Stored>, Fields)> {
+    let _installing = core.installing.lock();
+    let Some(stored) = core.get(served.resource, name) else {
+        uninstall(core, name);
+        return None;
+    };
+    let definition = stored.packed_fields();
+    install_kinds(core, name, &definition);
+    Some((stored, definition))
 }
 
 /// Serves the kinds of an established definition.
@@ -262,6 +277,11 @@ fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Field
     let (name, revision) = (&stored.selectable.name, stored.revision);
     match update::prepare(&served.home, &served.kind, change, None, None) {
         Ok((Outcome::Store(new), _)) => {
+            let _installing = core.installing.lock();
+            let present = core.get(served.resource, name);
+            if present.is_none_or(|present| present.revision != revision) {
+                return;
+            }
             core.names_in_use.lock().record(name, Some(&new));
             // A client that sees the condition `Established` uses the kind at once.
             install_kinds(core, name, &new);
@@ -274,5 +294,40 @@ fn write(core: &Core, served: &Served, stored: &Stored, old: &Fields, new: Field
         Err(failure) => {
             tracing::warn!(definition = %name, error = %failure.message, "cannot write the status");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+    use std::thread;
+
+    use homeostat_core::WallClock;
+    use homeostat_faults::Faults;
+
+    use super::*;
+    use crate::clock::Chance;
+
+    /// Longer than a request takes that does not wait.
+    const SOON: Duration = Duration::from_millis(100);
+    /// Ends a test that hangs.
+    const TIMEOUT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn request_waits_while_another_one_serves_its_definition() {
+        let epoch = "2026-01-01T00:00:00Z".parse().unwrap();
+        let (clock, faults) = (WallClock::new(Some(epoch)), Faults::seeded(1));
+        let core = Core::new(Kinds::new(Vec::new()), clock, Chance::new(1), faults);
+        let (done, is_done) = mpsc::sync_channel(1);
+        thread::scope(|scope| {
+            let installing = core.installing.lock();
+            scope.spawn(|| {
+                serve_changed_definitions(&core);
+                done.send(()).unwrap();
+            });
+            assert_eq!(is_done.recv_timeout(SOON), Err(mpsc::RecvTimeoutError::Timeout));
+            drop(installing);
+            is_done.recv_timeout(TIMEOUT).unwrap();
+        });
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn try_store(
         return Ok(false);
     }
     let now = core.clock.now();
-    let owners = Ownership::Tracked(FieldManager {
+    let owners = &Ownership::Tracked(FieldManager {
         name: manager.to_owned(),
         subresource: String::new(),
         target: Target::Object,

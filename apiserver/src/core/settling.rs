@@ -9,6 +9,8 @@ use super::Core;
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     names: BTreeSet<String>,
+    /// Those whose kinds are not yet served as the last write says.
+    unserved: BTreeSet<String>,
     /// True while a task carries them out.
     is_running: bool,
 }
@@ -39,14 +41,21 @@ impl Core {
         std::mem::take(&mut self.pending.lock().names)
     }
 
-    /// Returns the names of the definitions that were written.
-    pub(crate) fn written_definitions(&self) -> BTreeSet<String> {
-        self.pending.lock().names.clone()
+    /// Takes the names of the definitions whose kinds are not yet served as the last write says.
+    pub(crate) fn take_unserved_definitions(&self) -> BTreeSet<String> {
+        std::mem::take(&mut self.pending.lock().unserved)
     }
 
-    /// Looks at a definition again, as after a write.
+    /// Looks at a definition again, whose kinds are served as it says.
     pub(crate) fn revisit_definition(&self, name: &str) {
         self.pending.lock().names.insert(name.to_owned());
+    }
+
+    /// Notes that a definition was written.
+    pub(super) fn definition_written(&self, name: &str) {
+        let mut pending = self.pending.lock();
+        pending.names.insert(name.to_owned());
+        pending.unserved.insert(name.to_owned());
     }
 }
 
