@@ -18,6 +18,14 @@ pub(crate) struct Beside<'a> {
     rest: Iter<'a>,
 }
 
+/// Reads paths of an object, of which many begin with the same member.
+#[derive(Debug)]
+pub(crate) struct Paths<'a> {
+    object: &'a Fields,
+    /// The member that the last path begins with.
+    last: (&'static str, Option<&'a Value>),
+}
+
 /// Returns the value at a path such as `spec.nodeName`.
 pub(crate) fn read_path<'a>(object: &'a Fields, path: &str) -> Option<&'a Value> {
     match split_first(path, b'.') {
@@ -125,6 +133,26 @@ impl<'a> Beside<'a> {
     }
 }
 
+// === impl Paths ===
+
+impl<'a> Paths<'a> {
+    pub(crate) fn of(object: &'a Fields) -> Self {
+        Self { object, last: ("", None) }
+    }
+
+    /// Returns what [`read_path`] returns.
+    pub(crate) fn read(&mut self, path: &'static str) -> Option<&'a Value> {
+        let (name, rest) = split_first(path, b'.');
+        if name != self.last.0 {
+            self.last = (name, self.object.get(name));
+        }
+        match rest {
+            None => self.last.1,
+            Some(rest) => read_path(self.last.1?.as_object()?, rest),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -133,6 +161,16 @@ mod tests {
 
     fn fields(value: &Value) -> &Fields {
         value.as_object().unwrap()
+    }
+
+    #[test]
+    fn paths_are_read_in_any_order() {
+        let object = json!({"spec": {"a": {"b": 1}, "c": 2}, "status": {"c": 3}, "text": "x"});
+        let paths = ["spec.a.b", "spec.c", "status.c", "spec.c", "text.c", "text", "no", "no.c"];
+        let mut reader = Paths::of(fields(&object));
+        for path in paths {
+            assert_eq!(reader.read(path), read_path(fields(&object), path), "{path}");
+        }
     }
 
     #[test]

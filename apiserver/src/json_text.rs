@@ -16,10 +16,10 @@ pub(crate) struct JsonText {
 // === impl JsonText ===
 
 impl JsonText {
-    /// Returns the text of an object.
-    pub(crate) fn of(object: &Fields) -> Vec<u8> {
+    /// Returns the text of a value.
+    pub(crate) fn of(value: &Value) -> Vec<u8> {
         let mut text = Self::default();
-        text.object(object);
+        text.value(value);
         text.bytes
     }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use homeostat_json::Reader;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
-use crate::fields::{Fields, read_path, string_map};
+use crate::fields::{Fields, Paths, string_map};
 use crate::json_text::JsonText;
 
 /// An object at one resourceVersion.
@@ -25,6 +25,8 @@ pub(crate) struct Stored {
     item_at: usize,
     /// The range of the resourceVersion's digits.
     version_at: (usize, usize),
+    /// The end of the metadata after the digits, as in [`Encoded`].
+    metadata_end: usize,
     /// The range of the owners after the digits, as in [`Encoded`].
     owners_at: Option<(usize, usize)>,
     pub(crate) revision: u64,
@@ -51,6 +53,8 @@ pub(crate) struct Encoded {
     head: Vec<u8>,
     item_at: usize,
     tail: Vec<u8>,
+    /// The end of the metadata in the tail.
+    metadata_end: usize,
     /// The range of the member `managedFields` in the tail, from its comma on.
     owners_at: Option<(usize, usize)>,
     pub(crate) selectable: Arc<Selectable>,
@@ -65,9 +69,6 @@ const METADATA: &[u8] = b"\"metadata\":";
 const VERSION: &[u8] = b"\"resourceVersion\":\"";
 /// The start of the owners.
 const OWNERS: &[u8] = b",\"managedFields\":";
-
-/// The members of an object as their text, sorted by name.
-pub(crate) type Texts<'a> = BTreeMap<Name<'a>, &'a RawValue>;
 
 /// The name of a member.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -114,12 +115,14 @@ impl Encoded {
             owners_at = Some((start, tail.bytes.len()));
         }
         tail.bytes.push(b'}');
+        let metadata_end = tail.bytes.len();
         let is_first = |name: &str| matches!(name, "kind" | "apiVersion" | "metadata");
         tail.members(object.iter().filter(|(name, _)| !is_first(name)));
         tail.bytes.push(b'}');
         let selectable = Arc::new(selectable);
         let JsonText { bytes: tail, has_fractions } = tail;
-        Self { head, item_at, tail, owners_at, selectable, object, is_exact: !has_fractions }
+        let is_exact = !has_fractions;
+        Self { head, item_at, tail, metadata_end, owners_at, selectable, object, is_exact }
     }
 
     /// Returns the number of bytes, without those of the version.
@@ -142,6 +145,7 @@ impl Encoded {
             bytes: bytes.into(),
             item_at: self.item_at,
             version_at: (start, start + digits.len()),
+            metadata_end: self.metadata_end,
             owners_at: self.owners_at,
             revision,
             selectable: Arc::clone(&self.selectable),
@@ -183,10 +187,15 @@ impl Stored {
         let item_at = bytes.windows(START.len()).position(|window| window == START)?;
         let start = item_at + START.len();
         let digits = revision.to_string();
-        let is_as_encoded = bytes[start..].starts_with(digits.as_bytes());
-        is_as_encoded.then(|| Self {
+        let tail = bytes[start..].strip_prefix(digits.as_bytes())?;
+        let metadata = str::from_utf8(&bytes[item_at + METADATA.len()..]).ok()?;
+        let mut reader = Reader::new(metadata);
+        IgnoredAny::deserialize(&mut reader).ok()?;
+        let after_metadata = metadata.len() - reader.position();
+        Some(Self {
             item_at,
             version_at: (start, start + digits.len()),
+            metadata_end: tail.len() - after_metadata,
             owners_at: None,
             revision,
             selectable: Arc::new(selectable(&object)),
@@ -210,10 +219,9 @@ impl Stored {
         &self.bytes[self.item_at..]
     }
 
-    /// Returns the metadata as the text of its members.
-    pub(crate) fn metadata(&self) -> Texts<'_> {
-        let text = &self.text()[self.item_at + METADATA.len()..];
-        Texts::deserialize(&mut Reader::new(text)).expect("stored objects have metadata")
+    /// Returns the JSON of the metadata.
+    pub(crate) fn metadata(&self) -> &[u8] {
+        &self.bytes[self.item_at + METADATA.len()..self.version_at.1 + self.metadata_end]
     }
 
     /// Returns the JSON as a text. Its strings need no check of their own when they are read.
@@ -261,6 +269,7 @@ impl Stored {
             bytes: bytes.freeze(),
             item_at: self.item_at,
             version_at: (start, start + digits.len()),
+            metadata_end: self.metadata_end,
             owners_at: self.owners_at,
             revision,
             selectable: Arc::clone(&self.selectable),
@@ -322,8 +331,8 @@ pub(crate) fn without_owners(object: &Fields) -> Fields {
 // === impl FieldLabel ===
 
 impl FieldLabel {
-    pub(crate) fn read(&self, object: &Fields) -> String {
-        let found = self.paths.iter().find_map(|path| read_path(object, path));
+    pub(crate) fn read(&self, object: &mut Paths<'_>) -> String {
+        let found = self.paths.iter().find_map(|path| object.read(path));
         match found {
             None => self.missing.to_owned(),
             Some(Value::String(text)) => text.clone(),

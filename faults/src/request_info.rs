@@ -109,7 +109,7 @@ impl RequestInfo {
     /// Parses a request as the request parser of the real API server does. The escapes of `path`
     /// are decoded by the caller.
     pub fn parse(method: &Method, path: &str, query: &str) -> Self {
-        let mut parts = segments(path);
+        let mut parts = Self::segments(path);
         while parts.len() > 1 && parts.last() == Some(&"") {
             parts.pop();
         }
@@ -160,6 +160,20 @@ impl RequestInfo {
         }
     }
 
+    /// Returns the segments of a path: the texts after its slashes.
+    ///
+    /// They are short, so that a loop over the bytes is faster than a search for each slash.
+    pub fn segments(path: &str) -> Vec<&str> {
+        let mut segments = Vec::with_capacity(USUAL_SEGMENTS);
+        let mut end = path.len();
+        for (at, _) in path.bytes().enumerate().rev().filter(|(_, byte)| *byte == b'/') {
+            segments.push(&path[at + 1..end]);
+            end = at;
+        }
+        segments.reverse();
+        segments
+    }
+
     /// Returns true if the request is for a resource, not for a path such as `/version`.
     pub fn is_for_resource(&self) -> bool {
         !self.version.is_empty()
@@ -169,7 +183,7 @@ impl RequestInfo {
     pub fn rbac_resource(&self) -> String {
         match &self.subresource {
             None => self.resource.clone(),
-            Some(subresource) => format!("{}/{subresource}", self.resource),
+            Some(subresource) => [&self.resource, "/", subresource].concat(),
         }
     }
 
@@ -211,20 +225,6 @@ impl fmt::Display for ClientRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.info.fmt(f)
     }
-}
-
-/// Returns the segments of a path: the texts after its slashes.
-///
-/// They are short, so that a loop over the bytes is faster than a search for each slash.
-fn segments(path: &str) -> Vec<&str> {
-    let mut segments = Vec::with_capacity(USUAL_SEGMENTS);
-    let mut end = path.len();
-    for (at, _) in path.bytes().enumerate().rev().filter(|(_, byte)| *byte == b'/') {
-        segments.push(&path[at + 1..end]);
-        end = at;
-    }
-    segments.reverse();
-    segments
 }
 
 fn verb(method: &Method, query: &str, has_name: bool) -> Verb {

@@ -167,7 +167,8 @@ impl State {
 
     /// Counts a request and decides what happens to it.
     pub(crate) fn begin(&mut self, request: &ClientRequest, generation: u64) -> RequestPlan {
-        self.count(request);
+        let key = (request.info.verb, request.info.rbac_resource());
+        count_in(&mut self.requests, &key, MAX_COUNTED);
         let known = self.clients.len() < MAX_COUNTED || self.clients.contains_key(&request.client);
         let name = if known { Arc::clone(&request.client) } else { Arc::default() };
         let client = self.clients.entry(name).or_default();
@@ -181,8 +182,7 @@ impl State {
             plan.action = Action::Freeze;
             return plan;
         }
-        let key = (request.info.verb, request.info.rbac_resource());
-        count_in(&mut client.by_resource, key, MAX_COUNTED_BY_CLIENT);
+        count_in(&mut client.by_resource, &key, MAX_COUNTED_BY_CLIENT);
         if let Some((counted, count)) = client.count(request.info.verb)
             && let Some((point, reached)) = self.mark_due_crash(&request.client, counted, count)
         {
@@ -195,11 +195,6 @@ impl State {
         }
         self.apply_rules(request, &mut plan);
         plan
-    }
-
-    fn count(&mut self, request: &ClientRequest) {
-        let key = (request.info.verb, request.info.rbac_resource());
-        count_in(&mut self.requests, key, MAX_COUNTED);
     }
 
     fn apply_rules(&mut self, request: &ClientRequest, plan: &mut RequestPlan) {
@@ -343,10 +338,12 @@ impl ClientState {
     }
 }
 
-fn count_in(counts: &mut BTreeMap<(Verb, String), u64>, mut key: (Verb, String), most: usize) {
-    let known = counts.len() < most || counts.contains_key(&key);
-    if !known || key.1.len() > MAX_RESOURCE_LENGTH {
-        key = (Verb::Other, OTHERS.to_owned());
+fn count_in(counts: &mut BTreeMap<(Verb, String), u64>, key: &(Verb, String), most: usize) {
+    if let Some(count) = counts.get_mut(key) {
+        *count += 1;
+        return;
     }
+    let is_kept = counts.len() < most && key.1.len() <= MAX_RESOURCE_LENGTH;
+    let key = if is_kept { key.clone() } else { (Verb::Other, OTHERS.to_owned()) };
     *counts.entry(key).or_insert(0) += 1;
 }

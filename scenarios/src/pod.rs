@@ -21,14 +21,9 @@ pub struct Pod {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Status {
-    conditions: Vec<Condition>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-struct Condition {
-    #[serde(rename = "type")]
-    kind: String,
-    status: String,
+    /// True if the condition `Ready` is true.
+    #[serde(rename = "conditions", deserialize_with = "read_readiness")]
+    is_ready: bool,
 }
 
 // === impl Pod ===
@@ -36,8 +31,7 @@ struct Condition {
 impl Pod {
     /// Returns true if the condition `Ready` is true.
     pub(crate) fn is_ready(&self) -> bool {
-        let mut conditions = self.status.conditions.iter();
-        conditions.any(|condition| condition.kind == "Ready" && condition.status == "True")
+        self.status.is_ready
     }
 }
 
@@ -81,4 +75,17 @@ fn read_metadata<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ObjectMet
     let Metadata { name, deletion_timestamp, owner_references } =
         Metadata::deserialize(deserializer)?;
     Ok(ObjectMeta { name, deletion_timestamp, owner_references, ..ObjectMeta::default() })
+}
+
+fn read_readiness<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+    #[derive(Deserialize)]
+    struct Condition<'a> {
+        #[serde(rename = "type", borrow)]
+        kind: Cow<'a, str>,
+        #[serde(borrow)]
+        status: Cow<'a, str>,
+    }
+    let conditions = Vec::<Condition<'_>>::deserialize(deserializer)?;
+    let is_ready = |one: &Condition<'_>| one.kind == "Ready" && one.status == "True";
+    Ok(conditions.iter().any(is_ready))
 }

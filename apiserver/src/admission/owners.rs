@@ -9,6 +9,7 @@ use super::field_manager::{FieldManager, decode, set, stored};
 use super::target::Target;
 use super::{meta_text, metadata_mut};
 use crate::fields::{Fields, set_or_remove};
+use crate::json_text::JsonText;
 use crate::kinds::Kind;
 use crate::kinds::managers::managers_of;
 
@@ -106,7 +107,8 @@ impl Ownership {
     ) {
         let before = stored(old);
         let is_same = is_same_content(old, new);
-        let keeps = requested.is_none_or(|sent| before == Some(sent.to_string().as_str()));
+        let is_stored = |sent| before.is_some_and(|before| JsonText::of(sent) == before.as_bytes());
+        let keeps = requested.is_none_or(is_stored);
         if let Self::Tracked(manager) = self
             && keeps
             && !is_same
@@ -160,18 +162,19 @@ fn move_owners(from: &mut Fields, to: &mut Fields) {
 /// Returns true if both objects are equal, apart from their owners. The last members differ most
 /// often, as in [`are_equal`](crate::fields::are_equal).
 fn is_same_content(old: &Fields, new: &Fields) -> bool {
+    let is_same = |name: &str, old: &Value, new: &Value| match (name, old, new) {
+        ("metadata", Value::Object(old), Value::Object(new)) => {
+            without_owners(old).eq(without_owners(new))
+        }
+        _ => old == new,
+    };
+    let mut members = old.iter().rev().zip(new.iter().rev());
     old.len() == new.len()
-        && old.iter().rev().all(|(name, value)| match (name.as_str(), value, new.get(name)) {
-            ("metadata", Value::Object(old), Some(Value::Object(new))) => {
-                let differs = |(key, value): (&String, &Value)| {
-                    key != "managedFields" && new.get(key) != Some(value)
-                };
-                let added =
-                    |key: &&String| key.as_str() != "managedFields" && !old.contains_key(*key);
-                !old.iter().any(differs) && new.keys().find(added).is_none()
-            }
-            (_, old, new) => Some(old) == new,
-        })
+        && members.all(|((name, old), (other, new))| name == other && is_same(name, old, new))
+}
+
+fn without_owners(metadata: &Fields) -> impl Iterator<Item = (&String, &Value)> {
+    metadata.iter().filter(|(name, _)| *name != "managedFields")
 }
 
 /// Returns the group, version and kind as upstream's messages show them.

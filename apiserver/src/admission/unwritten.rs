@@ -115,28 +115,28 @@ pub(super) fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
 
 /// Restores the metadata that only the server sets. The first two are checked later.
 pub(super) fn keep_system_metadata(kind: &Kind, old: &Fields, new: &mut Fields) {
-    let old_member = |key| old.get("metadata").and_then(|metadata| metadata.get(key));
+    let none = Fields::new();
+    let old = old.get("metadata").and_then(Value::as_object).unwrap_or(&none);
     let metadata = metadata_mut(new);
     drop_empty(metadata);
-    metadata.remove("selfLink");
-    // Equal owners need no comparison. The type of a custom object checks all of it.
-    let owners = old_member("managedFields").filter(|_| !kind.custom);
-    set_or_remove(metadata, "managedFields", owners.cloned());
-    for key in ["uid", "name", "namespace"] {
-        if let Some(value) = old_member(key) {
-            metadata.entry(key).or_insert_with(|| value.clone());
+    metadata.retain(|name, _| match name.as_str() {
+        "selfLink" => false,
+        "namespace" | "creationTimestamp" | "generation" | "resourceVersion" => {
+            old.contains_key(name)
         }
-    }
-    if old_member("namespace").is_none() {
-        metadata.remove("namespace");
-    }
-    for key in ["creationTimestamp", "generation", "resourceVersion"] {
-        set_or_remove(metadata, key, old_member(key).cloned());
-    }
-    if let Some(value) = old_member("deletionTimestamp") {
-        metadata.insert("deletionTimestamp".to_owned(), value.clone());
-    }
-    if let Some(value) = old_member(GRACE) {
-        metadata.entry(GRACE).or_insert_with(|| value.clone());
+        "managedFields" => !kind.custom && old.contains_key(name),
+        _ => true,
+    });
+    for (name, value) in old {
+        let is_kept = match name.as_str() {
+            "creationTimestamp" | "generation" | "resourceVersion" | "deletionTimestamp" => true,
+            // Equal owners need no comparison. The type of a custom object checks all of it.
+            "managedFields" => !kind.custom,
+            "uid" | "name" | "namespace" | GRACE => !metadata.contains_key(name),
+            _ => false,
+        };
+        if is_kept {
+            set_or_remove(metadata, name, Some(value.clone()));
+        }
     }
 }

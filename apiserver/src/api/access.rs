@@ -164,7 +164,7 @@ fn attributes(parts: &Parts) -> Option<Attributes> {
     let info = RequestInfo::parse(&parts.method, &path, query);
     if info.verb == Verb::Other {
         let verb = parts.method.as_str().to_lowercase();
-        return Some(Attributes { verb, path: Some(path), ..Attributes::default() });
+        return Some(Attributes { verb, path: Some(path.into_owned()), ..Attributes::default() });
     }
     let name = info.name.unwrap_or_default();
     // A namespace is an object of itself.

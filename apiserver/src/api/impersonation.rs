@@ -185,7 +185,7 @@ fn extra(headers: &HeaderMap) -> BTreeMap<String, Vec<String>> {
     for (name, value) in headers {
         let key = name.as_str().strip_prefix("impersonate-extra-").and_then(decode_lossy);
         if let (Some(key), Ok(value)) = (key, value.to_str()) {
-            extra.entry(key).or_default().push(value.to_owned());
+            extra.entry(key.into_owned()).or_default().push(value.to_owned());
         }
     }
     extra

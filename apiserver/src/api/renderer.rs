@@ -190,7 +190,7 @@ impl Renderer {
                 let mut object = empty_object(kind);
                 object.insert("metadata".to_owned(), metadata.clone());
                 (kind.convert_empty)(&mut object);
-                JsonText::of(&object)
+                JsonText::of(&Value::Object(object))
             }
             Form::Partial { version, .. } => partial::encode_bookmark(version, metadata),
             Form::Table { version } => {

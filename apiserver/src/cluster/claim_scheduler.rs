@@ -120,7 +120,7 @@ impl Role for Scheduler {
     fn observe(&mut self, change: Change<Pod>, work: &mut WorkQueue<Key>) {
         let pods = match change {
             Change::Listed(pods) => pods,
-            Change::Applied(pod) => vec![pod],
+            Change::Applied(pod) => vec![*pod],
             Change::Deleted(_) => return,
         };
         for pod in pods.iter().filter(|pod| waits_for_claims(pod)) {

@@ -4,12 +4,12 @@ use std::fmt::Debug;
 
 use futures::stream::{self, Stream};
 use kube_client::{Api, Error, Result};
-use kube_core::WatchEvent;
 use kube_core::params::ListParams;
+use kube_core::{ObjectList, Request, WatchEvent};
 use serde::de::DeserializeOwned;
 use tokio::time::{Duration, sleep, timeout};
 
-use super::watch::Watch;
+use super::watch::{Part, Watch};
 use super::with_timeout;
 use super::work_queue::backoff;
 
@@ -20,20 +20,21 @@ const PAGE: u32 = 500;
 /// longer silence means a dead connection.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(310);
 
-/// A change of the objects.
+/// A change of the objects. One object is in a box: it is large, and moves a few times.
 #[derive(Debug)]
 pub(super) enum Change<K> {
     /// The complete list of objects.
     Listed(Vec<K>),
     /// An object was added or modified.
-    Applied(K),
+    Applied(Box<K>),
     /// An object was deleted; its last state.
-    Deleted(K),
+    Deleted(Box<K>),
 }
 
 /// The state of the list and watch.
 struct Feed<K> {
     api: Api<K>,
+    part: Part,
     /// The version at which the next watch starts; `None` to list first.
     resource_version: Option<String>,
     watch: Option<Watch>,
@@ -46,7 +47,15 @@ pub(super) fn feed<K>(api: Api<K>) -> impl Stream<Item = Change<K>> + Send
 where
     K: Clone + Debug + DeserializeOwned + kube_core::Resource + Send + 'static,
 {
-    let feed = Feed { api, resource_version: None, watch: None, failures: 0 };
+    feed_of(api, Part::Whole)
+}
+
+/// Returns the changes of a part of the objects of `api`, beginning with a list.
+pub(super) fn feed_of<K>(api: Api<K>, part: Part) -> impl Stream<Item = Change<K>> + Send
+where
+    K: Clone + Debug + DeserializeOwned + kube_core::Resource + Send + 'static,
+{
+    let feed = Feed { api, part, resource_version: None, watch: None, failures: 0 };
     // The stream keeps its state while it is not polled, so a `select!` can poll it.
     stream::unfold(feed, |mut feed| async move {
         let change = feed.next().await;
@@ -84,7 +93,7 @@ where
         }
     }
 
-    fn event(&mut self, event: WatchEvent<K>) -> Result<Option<Change<K>>> {
+    fn event(&mut self, event: WatchEvent<Box<K>>) -> Result<Option<Change<K>>> {
         let (change, version) = match event {
             WatchEvent::Error(status) => return Err(Error::Api(status)),
             WatchEvent::Bookmark(bookmark) => (None, Some(bookmark.metadata.resource_version)),
@@ -103,7 +112,7 @@ where
     }
 
     async fn open(&mut self, version: String) -> Result<()> {
-        self.watch = Some(with_timeout(Watch::open(&self.api, &version)).await?);
+        self.watch = Some(with_timeout(Watch::open(&self.api, self.part, &version)).await?);
         Ok(())
     }
 
@@ -111,7 +120,7 @@ where
         let mut params = ListParams::default().limit(PAGE);
         let mut items = Vec::new();
         loop {
-            let page = with_timeout(self.api.list(&params)).await?;
+            let page = with_timeout(page(&self.api, self.part, &params)).await?;
             items.extend(page.items);
             params.continue_token = page.metadata.continue_.filter(|token| !token.is_empty());
             if params.continue_token.is_none() {
@@ -135,4 +144,19 @@ where
         sleep(backoff(self.failures)).await;
         self.failures = self.failures.saturating_add(1);
     }
+}
+
+/// Returns a page of the list of a part of the objects.
+async fn page<K>(api: &Api<K>, part: Part, params: &ListParams) -> Result<ObjectList<K>>
+where
+    K: Clone + Debug + DeserializeOwned + kube_core::Resource,
+{
+    let request = Request::new(api.resource_url());
+    let request = match part {
+        Part::Whole => request.list(params),
+        Part::Metadata => request.list_metadata(params),
+    };
+    let mut request = request.map_err(Error::BuildRequest)?;
+    request.extensions_mut().insert("list");
+    api.clone().into_client().request(request).await
 }

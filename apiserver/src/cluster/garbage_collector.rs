@@ -20,9 +20,10 @@ use tokio::time::Instant;
 use self::graph::{FollowedKind, Graph, Owner, Uid};
 use self::plan::{Plan, Target};
 use super::actor::{Actor, Next, Role};
-use super::feed::{Change, feed};
+use super::feed::{Change, feed_of};
 use super::partial_object::PartialObject;
 use super::served_kinds::{ServedKind, deletable};
+use super::watch::Part;
 use super::work_queue::WorkQueue;
 use super::{MAX_IN_FLIGHT, with_timeout};
 
@@ -163,7 +164,7 @@ impl GarbageCollectorBuilder {
         let mut changes = SelectAll::new();
         for (index, kind) in role.graph.kinds().iter().enumerate() {
             let api = Api::<PartialObject>::all_with(role.client.clone(), &kind.resource);
-            changes.push(feed(api).map(move |change| (index, change)).boxed());
+            changes.push(feed_of(api, Part::Metadata).map(move |change| (index, change)).boxed());
         }
         GarbageCollector { actor: Actor::start(role, WorkQueue::new(), changes) }
     }
@@ -194,7 +195,7 @@ impl Role for Collector {
                 self.unlisted.retain(|unlisted| *unlisted != kind);
                 self.graph.replace(kind, objects)
             }
-            Change::Applied(object) => self.graph.apply(kind, object),
+            Change::Applied(object) => self.graph.apply(kind, *object),
             Change::Deleted(object) => self.graph.remove(object.metadata.uid.as_deref()),
         };
         for uid in touched {

@@ -111,7 +111,7 @@ impl Role for Terminator {
     fn observe(&mut self, change: Change<Namespace>, work: &mut WorkQueue<String>) {
         let namespaces = match change {
             Change::Listed(namespaces) => namespaces,
-            Change::Applied(namespace) => vec![namespace],
+            Change::Applied(namespace) => vec![*namespace],
             Change::Deleted(_) => return,
         };
         for namespace in namespaces.iter().filter(|namespace| needs_finalizing(namespace)) {

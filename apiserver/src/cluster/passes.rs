@@ -62,8 +62,8 @@ impl Named {
     {
         let (objects, is_deleted, others) = match change {
             Change::Listed(objects) => (objects, false, std::mem::take(&mut self.0)),
-            Change::Applied(object) => (vec![object], false, BTreeMap::new()),
-            Change::Deleted(object) => (vec![object], true, BTreeMap::new()),
+            Change::Applied(object) => (vec![*object], false, BTreeMap::new()),
+            Change::Deleted(object) => (vec![*object], true, BTreeMap::new()),
         };
         let mut keys = Vec::new();
         let mut add = |namespace: &str, names: &[String]| {

@@ -97,7 +97,7 @@ impl Role for Aggregator {
         let named = |role: ClusterRole| Some((role.metadata.name.clone()?, role));
         match change {
             Change::Listed(roles) => self.roles = roles.into_iter().filter_map(named).collect(),
-            Change::Applied(role) => self.roles.extend(named(role)),
+            Change::Applied(role) => self.roles.extend(named(*role)),
             Change::Deleted(role) => {
                 self.roles.remove(role.metadata.name.as_deref().unwrap_or_default());
             }

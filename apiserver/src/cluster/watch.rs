@@ -12,6 +12,13 @@ use serde::de::DeserializeOwned;
 /// The maximal length of an event: ten times that of the largest object that servers store.
 const MAX_LINE: u64 = 16 << 20;
 
+/// The part of each object that the server sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    Metadata,
+}
+
 /// A watch that is open.
 ///
 /// `kube_client::Api::watch` decodes all of an object. This one finds the end of what a type leaves
@@ -25,12 +32,16 @@ pub(super) struct Watch {
 // === impl Watch ===
 
 impl Watch {
-    /// Opens a watch of the objects of `api` after this version.
-    pub(super) async fn open<K>(api: &Api<K>, version: &str) -> Result<Self>
+    /// Opens a watch of a part of the objects of `api` after this version.
+    pub(super) async fn open<K>(api: &Api<K>, part: Part, version: &str) -> Result<Self>
     where
         K: Clone + Resource,
     {
-        let request = Request::new(api.resource_url()).watch(&WatchParams::default(), version);
+        let (request, params) = (Request::new(api.resource_url()), WatchParams::default());
+        let request = match part {
+            Part::Whole => request.watch(&params, version),
+            Part::Metadata => request.watch_metadata(&params, version),
+        };
         let mut request = request.map_err(Error::BuildRequest)?;
         // Each event would be a gzip member of its own, of which the client reads only the first.
         let identity = HeaderValue::from_static("identity");

@@ -1,10 +1,11 @@
 //! The work queue of an actor: holds each key once, hands it to one worker, retries after a
 //! failure.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
+use foldhash::{HashMap, HashMapExt as _, HashSet, HashSetExt as _};
 use tokio::time::Instant;
 
 /// The delay after the first failure; each consecutive failure doubles it.

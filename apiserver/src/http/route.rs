@@ -76,7 +76,7 @@ pub(super) struct Wanted<'a> {
 impl Route {
     pub(crate) fn find(kinds: &Kinds, method: &Method, path: &str, query: &str) -> Self {
         let Some(path) = decode_lossy(path) else { return Self::Malformed };
-        let mut parts: Vec<&str> = path.split('/').skip(1).collect();
+        let mut parts = RequestInfo::segments(&path);
         while parts.len() > 1 && parts.last() == Some(&"") && !ENDPOINTS.contains(&parts[0]) {
             // Below a health endpoint the slash is significant.
             parts.pop();

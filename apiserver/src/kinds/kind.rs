@@ -18,7 +18,7 @@ use super::limit_range::Limited;
 use super::service_account::RunAs;
 use super::signer::Issue;
 use crate::access::User;
-use crate::fields::{Fields, read_path};
+use crate::fields::{Fields, Paths, read_path};
 use crate::names::NameCheck;
 use crate::object::{Encoded, FieldLabel, Selectable};
 use crate::plugin::{Addition, AdmissionPlugin, At, Off};
@@ -189,7 +189,8 @@ impl Kind {
 
     /// Returns the members of an object that selectors match.
     pub(crate) fn selectable(&self, object: &Fields) -> Selectable {
-        let mut values: Vec<String> = self.fields.iter().map(|field| field.read(object)).collect();
+        let paths = &mut Paths::of(object);
+        let mut values: Vec<String> = self.fields.iter().map(|field| field.read(paths)).collect();
         let mut form = 0;
         if let Some(definition) = &self.definition {
             form = definition.form;

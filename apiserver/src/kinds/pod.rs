@@ -181,16 +181,14 @@ pub(super) fn derive(pod: &mut Fields) {
 
 /// Makes the single address and the list of addresses agree.
 fn sync_pod_ips(status: &mut Fields) {
-    let first = status.get("podIPs").and_then(|all| all.pointer("/0/ip")).cloned();
-    match status.get("podIP").filter(|one| **one != "").cloned() {
-        Some(one) if first.as_ref() != Some(&one) => {
-            status.insert("podIPs".to_owned(), json!([{"ip": one}]));
-        }
-        None if first.is_some() => {
-            status.insert("podIP".to_owned(), json!(first));
-        }
-        _ => {}
-    }
+    let first = status.get("podIPs").and_then(|all| all.get(0)?.get("ip"));
+    let one = status.get("podIP").filter(|one| **one != "");
+    let (name, value) = match (one, first) {
+        (Some(one), first) if first != Some(one) => ("podIPs", json!([{"ip": one}])),
+        (None, Some(first)) => ("podIP", first.clone()),
+        _ => return,
+    };
+    status.insert(name.to_owned(), value);
 }
 
 /// Sets the initial status of a new pod.

@@ -16,9 +16,13 @@ pub(super) const DELETE_FROM_PRIMITIVE_LIST: &str = "$deleteFromPrimitiveList";
 pub(super) const RETAIN_KEYS: &str = "$retainKeys";
 
 pub(super) fn is_beside_a_list(name: &str) -> bool {
-    name.split_once('/').is_some_and(|(directive, _)| {
-        matches!(directive, SET_ELEMENT_ORDER | DELETE_FROM_PRIMITIVE_LIST)
-    })
+    let directives = [SET_ELEMENT_ORDER, DELETE_FROM_PRIMITIVE_LIST];
+    directives.iter().any(|directive| list_beside(name, directive).is_some())
+}
+
+/// Returns the name of the list that a member `DIRECTIVE/NAME` belongs to.
+fn list_beside<'a>(name: &'a str, directive: &str) -> Option<&'a str> {
+    name.strip_prefix(directive)?.strip_prefix('/')
 }
 
 pub(super) fn take_orders(patch: &mut Object) -> Result<BTreeMap<String, Vec<Value>>, PatchError> {
@@ -35,30 +39,32 @@ pub(super) fn take_orders(patch: &mut Object) -> Result<BTreeMap<String, Vec<Val
 
 /// Takes the members `DIRECTIVE/NAME` out of the patch, by `NAME`.
 pub(super) fn take_beside_lists(patch: &mut Object, directive: &str) -> Vec<(String, Value)> {
-    let list_of = |name: &str| Some(name.strip_prefix(directive)?.strip_prefix('/')?.to_owned());
-    let names: Vec<_> =
-        patch.keys().filter_map(|name| Some((name.clone(), list_of(name)?))).collect();
-    names.into_iter().filter_map(|(name, list)| Some((list, patch.remove(&name)?))).collect()
+    let is_one = |name: &&String| list_beside(name, directive).is_some();
+    let names: Vec<String> = patch.keys().filter(is_one).cloned().collect();
+    let take =
+        |name: String| Some((list_beside(&name, directive)?.to_owned(), patch.remove(&name)?));
+    names.into_iter().filter_map(take).collect()
 }
 
 /// Returns the value that a patch creates where there was none, with the members that `is_kept`
 /// accepts. As upstream, an object with any `$patch` is left out.
-pub(super) fn without_directives(value: Value, is_kept: fn(&str) -> bool) -> Option<Value> {
+pub(super) fn without_directives(mut value: Value, is_kept: fn(&str) -> bool) -> Option<Value> {
+    remove_directives(&mut value, is_kept).then_some(value)
+}
+
+/// Removes the members that `is_kept` does not accept. Returns false if the value is left out.
+fn remove_directives(value: &mut Value, is_kept: fn(&str) -> bool) -> bool {
     match value {
-        Value::Object(members) if members.contains_key(PATCH) => None,
-        Value::Object(members) => Some(Value::Object(
-            members
-                .into_iter()
-                .filter(|(name, _)| is_kept(name))
-                .filter_map(|(name, member)| Some((name, without_directives(member, is_kept)?)))
-                .collect(),
-        )),
-        Value::Array(elements) => {
-            let kept = |element| without_directives(element, is_kept);
-            Some(Value::Array(elements.into_iter().filter_map(kept).collect()))
+        Value::Object(members) if members.contains_key(PATCH) => return false,
+        Value::Object(members) => {
+            members.retain(|name, member| is_kept(name) && remove_directives(member, is_kept));
         }
-        scalar => Some(scalar),
+        Value::Array(elements) => {
+            elements.retain_mut(|element| remove_directives(element, is_kept));
+        }
+        _ => {}
     }
+    true
 }
 
 /// Returns an object that a patch puts in the place of another one, or appends to a list. As

@@ -45,17 +45,19 @@ fn merge_into(target: &mut Value, patch: Value) {
 }
 
 /// Removes null members at every depth, also in lists: typed objects have no null there.
-pub(super) fn without_nulls(value: Value) -> Value {
+pub(super) fn without_nulls(mut value: Value) -> Value {
+    remove_nulls(&mut value);
+    value
+}
+
+fn remove_nulls(value: &mut Value) {
     match value {
-        Value::Object(members) => Value::Object(
-            members
-                .into_iter()
-                .filter(|(_, member)| !member.is_null())
-                .map(|(name, member)| (name, without_nulls(member)))
-                .collect(),
-        ),
-        Value::Array(elements) => Value::Array(elements.into_iter().map(without_nulls).collect()),
-        scalar => scalar,
+        Value::Object(members) => members.retain(|_, member| {
+            remove_nulls(member);
+            !member.is_null()
+        }),
+        Value::Array(elements) => elements.iter_mut().for_each(remove_nulls),
+        _ => {}
     }
 }
 

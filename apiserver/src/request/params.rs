@@ -1,5 +1,6 @@
 //! The query of a request.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use homeostat_core::parse_go_duration;
@@ -27,7 +28,7 @@ impl Params {
         for part in query.split('&').filter(|part| !part.is_empty() && !part.contains(';')) {
             let (key, value) = part.split_once('=').unwrap_or((part, ""));
             if let (Some(key), Some(value)) = (decode(key, true), decode(value, true)) {
-                pairs.push((key, value));
+                pairs.push((key.into_owned(), value.into_owned()));
             }
         }
         Self { pairs }
@@ -95,7 +96,10 @@ impl Params {
 }
 
 /// Decodes percent signs, and pluses if they stand for spaces. Invalid UTF-8 is replaced.
-fn decode(text: &str, plus_is_space: bool) -> Option<String> {
+fn decode(text: &str, plus_is_space: bool) -> Option<Cow<'_, str>> {
+    if !text.bytes().any(|byte| matches!(byte, b'%' | b'+')) {
+        return Some(Cow::Borrowed(text));
+    }
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, tail)) = rest.split_first() {
@@ -112,11 +116,11 @@ fn decode(text: &str, plus_is_space: bool) -> Option<String> {
             other => bytes.push(other),
         }
     }
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some(Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 /// Decodes the percent signs of a path.
-pub(crate) fn decode_lossy(path: &str) -> Option<String> {
+pub(crate) fn decode_lossy(path: &str) -> Option<Cow<'_, str>> {
     decode(path, false)
 }
 

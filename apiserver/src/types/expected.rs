@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Shape, Type, Types};
+use crate::fields::Beside;
 
 /// The expected type of a value.
 #[derive(Debug, Clone, Copy)]
@@ -71,8 +72,9 @@ impl Expected {
         object: &Map<String, Value>,
         old: Option<&Map<String, Value>>,
     ) -> bool {
+        let mut beside = old.map(Beside::new);
         object.iter().all(|(name, value)| {
-            let old = old.and_then(|old| old.get(name));
+            let old = beside.as_mut().and_then(|old| old.get(name));
             old == Some(value)
                 || self.member(name).is_some_and(|expected| expected.knows_value(value, old))
         })

@@ -21,25 +21,20 @@ pub(crate) fn normalize_kind(kind: &Type, object: &mut Fields) {
 
 /// Normalizes an object of a kind, apart from what `old`, a normalized state of it, has as well.
 pub(crate) fn normalize_changed(kind: &Type, object: &mut Fields, old: &Fields) {
-    let (name, version) = (object.remove("kind"), object.remove("apiVersion"));
-    normalize_members(kind, object, old);
-    for (key, value) in [("kind", name), ("apiVersion", version)] {
-        if let Some(value) = value {
-            object.insert(key.to_owned(), value);
-        }
-    }
+    normalize_members(kind, object, old, &["kind", "apiVersion"]);
 }
 
 /// Normalizes an object of a type.
 pub(crate) fn normalize(known: &Type, object: &mut Fields) {
-    normalize_members(known, object, &Fields::new());
+    normalize_members(known, object, &Fields::new(), &[]);
 }
 
-fn normalize_members(known: &Type, object: &mut Fields, old: &Fields) {
+/// Normalizes the members of an object, except those that are `kept`.
+fn normalize_members(known: &Type, object: &mut Fields, old: &Fields, kept: &[&str]) {
     let mut old = Beside::new(old);
     object.retain(|name, value| {
         let old = old.get(name);
-        if is_normalized(value, old) {
+        if is_normalized(value, old) || kept.contains(&name.as_str()) {
             return true;
         }
         let normalized = known.member(name).and_then(|member| member.normalize(value.take(), old));
@@ -147,7 +142,7 @@ impl Shape {
             (Self::Object(id), Value::Object(object)) => {
                 let known = Types::all().get(*id);
                 match old {
-                    Some(Value::Object(old)) => normalize_members(known, object, old),
+                    Some(Value::Object(old)) => normalize_members(known, object, old, &[]),
                     _ => normalize(known, object),
                 }
             }

@@ -9,6 +9,7 @@ use homeostat::kube_client::core::params::{
     DeleteParams, GetParams, ListParams, PostParams, Preconditions,
 };
 use homeostat::kube_client::{self, Client, Error, Resource};
+use homeostat_json::Reader;
 use k8s_openapi::api::apps::v1::ReplicaSetStatus;
 use k8s_openapi::api::core::v1::Pod as PodKind;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -170,7 +171,7 @@ impl Stored {
     fn read(answer: &str) -> Self {
         let mut stored = Self::default();
         // It ends with an error where the rest is not read.
-        drop(stored.deserialize(&mut serde_json::Deserializer::from_str(answer)));
+        drop(stored.deserialize(&mut Reader::new(answer)));
         stored
     }
 

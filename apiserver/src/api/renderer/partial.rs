@@ -3,55 +3,63 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::fields::Fields;
-use crate::object::{Stored, Texts};
-
-/// The metadata of an object, as it is encoded. Members sort by name here and below.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Partial<'a, M> {
-    api_version: &'a str,
-    kind: &'static str,
-    metadata: M,
-}
+use crate::json_text::JsonText;
+use crate::object::Stored;
 
 /// The kind of an object of which a reply has the metadata only.
 const KIND: &str = "PartialObjectMetadata";
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct PartialList<'a> {
-    api_version: &'a str,
-    /// `None` instead of no items: the real server sends `null`.
-    items: Option<Vec<Partial<'a, Texts<'a>>>>,
-    kind: &'static str,
-    metadata: &'a Value,
-}
+/// The length of an object without its metadata, about.
+const TYPE_LENGTH: usize = 80;
 
 /// Encodes the metadata of an object.
 pub(super) fn encode(version: &str, stored: &Stored) -> Bytes {
-    to_json(&Partial::of(version, stored)).into()
+    object(version, stored.metadata()).into()
 }
 
 /// Encodes a bookmark.
 pub(super) fn encode_bookmark(version: &str, metadata: &Value) -> Vec<u8> {
-    to_json(&Partial { api_version: version, kind: KIND, metadata })
+    object(version, &JsonText::of(metadata))
 }
 
 /// Encodes the metadata of the objects of a list.
 pub(super) fn encode_list<'a>(
-    version: &'a str,
+    version: &str,
     metadata: &Value,
     items: impl Iterator<Item = &'a Arc<Stored>>,
 ) -> Bytes {
-    let items: Vec<_> = items.map(|item| Partial::of(version, item)).collect();
-    let items = Some(items).filter(|items| !items.is_empty());
-    let kind = "PartialObjectMetadataList";
-    let metadata = &without_empty(metadata);
-    to_json(&PartialList { api_version: version, items, kind, metadata }).into()
+    let mut text = format!("{{\"apiVersion\":\"{version}\",\"items\":").into_bytes();
+    let start = text.len();
+    for item in items {
+        text.push(if text.len() == start { b'[' } else { b',' });
+        append(&mut text, version, item.metadata());
+    }
+    // The real server sends `null` instead of no items.
+    let end: &[u8] = if text.len() == start { b"null" } else { b"]" };
+    text.extend_from_slice(end);
+    let metadata = without_empty(metadata);
+    let rest = format!(",\"kind\":\"{KIND}List\",\"metadata\":{metadata}}}");
+    text.extend_from_slice(rest.as_bytes());
+    text.into()
+}
+
+/// Returns the object that has this metadata, which is JSON.
+fn object(version: &str, metadata: &[u8]) -> Vec<u8> {
+    let mut text = Vec::with_capacity(TYPE_LENGTH + metadata.len());
+    append(&mut text, version, metadata);
+    text
+}
+
+/// Appends the object that has this metadata, which is JSON.
+fn append(text: &mut Vec<u8>, version: &str, metadata: &[u8]) {
+    for part in ["{\"apiVersion\":\"", version, "\",\"kind\":\"", KIND, "\",\"metadata\":"] {
+        text.extend_from_slice(part.as_bytes());
+    }
+    text.extend_from_slice(metadata);
+    text.push(b'}');
 }
 
 /// Returns an object with its metadata only.
@@ -68,16 +76,4 @@ pub(super) fn without_empty(metadata: &Value) -> Value {
         metadata.retain(|_, value| *value != "");
     }
     metadata
-}
-
-fn to_json(reply: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(reply).expect("texts and values are JSON")
-}
-
-// === impl Partial ===
-
-impl<'a> Partial<'a, Texts<'a>> {
-    fn of(version: &'a str, stored: &'a Stored) -> Self {
-        Self { api_version: version, kind: KIND, metadata: stored.metadata() }
-    }
 }

@@ -57,7 +57,7 @@ pub(super) struct Pods {
 
 #[derive(Debug)]
 struct KnownPod {
-    pod: Pod,
+    pod: Box<Pod>,
     uid: String,
     inits: Vec<Container>,
     containers: Vec<Container>,
@@ -84,7 +84,8 @@ impl Pods {
 
     /// Replaces all pods. Returns their keys.
     pub(super) fn replace(&mut self, pods: Vec<Pod>, now: Instant) -> Vec<PodKey> {
-        let keys: Vec<PodKey> = pods.into_iter().filter_map(|pod| self.apply(pod, now)).collect();
+        let pods = pods.into_iter();
+        let keys: Vec<PodKey> = pods.filter_map(|pod| self.apply(Box::new(pod), now)).collect();
         let present: BTreeSet<&PodKey> = keys.iter().collect();
         self.known.retain(|key, known| {
             let is_present = present.contains(key);
@@ -97,7 +98,7 @@ impl Pods {
     }
 
     /// Adds or updates a pod. Returns its key, or `None` if it has no namespace, name or UID.
-    pub(super) fn apply(&mut self, pod: Pod, now: Instant) -> Option<PodKey> {
+    pub(super) fn apply(&mut self, pod: Box<Pod>, now: Instant) -> Option<PodKey> {
         let key = key(&pod)?;
         let uid = pod.metadata.uid.clone()?;
         let before = self.known.remove(&key);

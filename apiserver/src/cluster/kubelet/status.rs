@@ -63,9 +63,11 @@ pub(super) fn report(pod: &Pod, state: &PodState<'_>, now: Timestamp) -> Value {
     if pod.status.start_time.is_none() {
         status["startTime"] = json!(now);
     }
-    let metadata =
-        json!({ "uid": pod.metadata.uid, "resourceVersion": pod.metadata.resource_version });
-    json!({ "metadata": metadata, "status": status })
+    let (uid, version) = (&pod.metadata.uid, &pod.metadata.resource_version);
+    let mut patch = json!({ "metadata": { "uid": uid, "resourceVersion": version } });
+    // `json!` would copy it.
+    patch["status"] = status;
+    patch
 }
 
 /// Returns true if a readiness gate of the pod has opened or closed since its last status.

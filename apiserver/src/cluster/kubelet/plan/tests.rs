@@ -48,7 +48,7 @@ impl PodHarness {
     }
 
     fn plan(&mut self) -> Plan {
-        let key = self.pods.apply(self.pod(), self.at.now).unwrap();
+        let key = self.pods.apply(Box::new(self.pod()), self.at.now).unwrap();
         self.pods.plan(&key, self.at)
     }
 
@@ -306,7 +306,7 @@ async fn pods_of_other_nodes_and_deleted_pods_are_not_touched() {
     // A late Deleted event of the previous pod of this name.
     let former = harness.pod();
     harness.pod["metadata"]["uid"] = json!("u2");
-    harness.pods.apply(harness.pod(), harness.at.now).unwrap();
+    harness.pods.apply(Box::new(harness.pod()), harness.at.now).unwrap();
     harness.pods.remove(&former);
     assert!(matches!(harness.pods.plan(&key, harness.at), Plan::Do(Step::PatchStatus(_))));
 }
