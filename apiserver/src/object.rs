@@ -340,3 +340,25 @@ impl FieldLabel {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn metadata_is_found_at_each_version_and_after_a_restart() {
+        let object = json!({"metadata": {"labels": {"a": "}"}, "name": "x"}, "spec": {"a": 1}});
+        let object = object.as_object().unwrap().clone();
+        let types = r#""kind":"Pod","apiVersion":"v1","#;
+        let stored = Encoded::new(types, Selectable::default(), object).at(7);
+        let read = Stored::read(stored.bytes(), 7, |_| Selectable::default()).unwrap();
+        for (version, stored) in [("7", &stored), ("7", &read), ("10", &read.at(10))] {
+            let metadata: Value = serde_json::from_slice(stored.metadata()).unwrap();
+            let labels = json!({"a": "}"});
+            let wanted = json!({"labels": labels, "name": "x", "resourceVersion": version});
+            assert_eq!(metadata, wanted);
+        }
+    }
+}

@@ -163,6 +163,14 @@ impl RequestInfo {
     /// Returns the segments of a path: the texts after its slashes.
     ///
     /// They are short, so that a loop over the bytes is faster than a search for each slash.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use homeostat_faults::RequestInfo;
+    ///
+    /// assert_eq!(RequestInfo::segments("/api/v1/pods/"), ["api", "v1", "pods", ""]);
+    /// ```
     pub fn segments(path: &str) -> Vec<&str> {
         let mut segments = Vec::with_capacity(USUAL_SEGMENTS);
         let mut end = path.len();

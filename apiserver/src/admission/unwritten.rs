@@ -113,7 +113,8 @@ pub(super) fn set_path(object: &mut Fields, path: &str, value: Option<Value>) {
     }
 }
 
-/// Restores the metadata that only the server sets. The first two are checked later.
+/// Restores the metadata that only the server sets. What else a client may state of an object, such
+/// as its uid and its name, is checked later.
 pub(super) fn keep_system_metadata(kind: &Kind, old: &Fields, new: &mut Fields) {
     let none = Fields::new();
     let old = old.get("metadata").and_then(Value::as_object).unwrap_or(&none);

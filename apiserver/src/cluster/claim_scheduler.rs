@@ -11,6 +11,7 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, Next, Role};
 use super::feed::{Change, feed};
+use super::watch::Part;
 use super::with_timeout;
 use super::work_queue::WorkQueue;
 
@@ -92,7 +93,7 @@ impl ClaimScheduler {
     ///
     /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
-        let changes = feed(Api::<Pod>::all(client.clone()));
+        let changes = feed(Api::<Pod>::all(client.clone()), Part::Whole);
         Self { actor: Actor::start(Scheduler { client }, WorkQueue::new(), changes) }
     }
 

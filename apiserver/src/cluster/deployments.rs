@@ -12,6 +12,7 @@ use serde_json::json;
 use super::actor::Actor;
 use super::feed::feed;
 use super::passes::{self, Key, keys};
+use super::watch::Part;
 use super::with_timeout;
 
 /// The label of a `ReplicaSet` and its pods: the hash of their template.
@@ -74,8 +75,8 @@ impl DeploymentController {
     ///
     /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
-        let deployments = feed(Api::<Deployment>::all(client.clone()));
-        let sets = feed(Api::<ReplicaSet>::all(client.clone()));
+        let deployments = feed(Api::<Deployment>::all(client.clone()), Part::Whole);
+        let sets = feed(Api::<ReplicaSet>::all(client.clone()), Part::Whole);
         let changes = stream::select(
             keys(deployments, |it: &Deployment| it.metadata.name.clone()),
             keys(sets, owner),

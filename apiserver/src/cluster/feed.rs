@@ -42,16 +42,8 @@ struct Feed<K> {
     failures: u32,
 }
 
-/// Returns the changes of the objects of `api`, beginning with a list.
-pub(super) fn feed<K>(api: Api<K>) -> impl Stream<Item = Change<K>> + Send
-where
-    K: Clone + Debug + DeserializeOwned + kube_core::Resource + Send + 'static,
-{
-    feed_of(api, Part::Whole)
-}
-
 /// Returns the changes of a part of the objects of `api`, beginning with a list.
-pub(super) fn feed_of<K>(api: Api<K>, part: Part) -> impl Stream<Item = Change<K>> + Send
+pub(super) fn feed<K>(api: Api<K>, part: Part) -> impl Stream<Item = Change<K>> + Send
 where
     K: Clone + Debug + DeserializeOwned + kube_core::Resource + Send + 'static,
 {

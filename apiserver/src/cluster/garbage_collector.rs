@@ -20,7 +20,7 @@ use tokio::time::Instant;
 use self::graph::{FollowedKind, Graph, Owner, Uid};
 use self::plan::{Plan, Target};
 use super::actor::{Actor, Next, Role};
-use super::feed::{Change, feed_of};
+use super::feed::{Change, feed};
 use super::partial_object::PartialObject;
 use super::served_kinds::{ServedKind, deletable};
 use super::watch::Part;
@@ -164,7 +164,7 @@ impl GarbageCollectorBuilder {
         let mut changes = SelectAll::new();
         for (index, kind) in role.graph.kinds().iter().enumerate() {
             let api = Api::<PartialObject>::all_with(role.client.clone(), &kind.resource);
-            changes.push(feed_of(api, Part::Metadata).map(move |change| (index, change)).boxed());
+            changes.push(feed(api, Part::Metadata).map(move |change| (index, change)).boxed());
         }
         GarbageCollector { actor: Actor::start(role, WorkQueue::new(), changes) }
     }

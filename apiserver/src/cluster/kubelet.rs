@@ -23,6 +23,7 @@ use self::node_fleet::NodeFleet;
 use self::pod::Pod;
 use super::actor::Actor;
 use super::feed::feed;
+use super::watch::Part;
 
 /// A stand-in for the scheduler and the kubelets of some nodes. Dropping it stops them.
 ///
@@ -222,7 +223,7 @@ impl KubeletBuilder {
     /// Panics outside a tokio runtime.
     pub fn start(self) -> Kubelet {
         let Self { client, nodes, delays, heartbeat, epoch } = self;
-        let feed = feed(Api::<Pod>::all(client.clone()));
+        let feed = feed(Api::<Pod>::all(client.clone()), Part::Whole);
         let fleet = NodeFleet::new(client, nodes, delays, heartbeat, epoch);
         let work = fleet.first_work();
         Kubelet { actor: Actor::start(fleet, work, feed) }

@@ -14,6 +14,7 @@ use super::feed::{Change, feed};
 use super::partial_object::PartialObject;
 use super::served_kinds::{ServedKind, deletable};
 use super::server_clock::ServerClock;
+use super::watch::Part;
 use super::with_timeout;
 use super::work_queue::WorkQueue;
 
@@ -82,7 +83,7 @@ impl NamespaceController {
     ///
     /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
-        let changes = feed(Api::<Namespace>::all(client.clone()));
+        let changes = feed(Api::<Namespace>::all(client.clone()), Part::Whole);
         let clock = ServerClock::new(None, Instant::now());
         Self { actor: Actor::start(Terminator { client, clock }, WorkQueue::new(), changes) }
     }

@@ -14,6 +14,7 @@ use tokio::time::Instant;
 
 use super::actor::{Actor, Next, Role};
 use super::feed::{Change, feed};
+use super::watch::Part;
 use super::with_timeout;
 use super::work_queue::WorkQueue;
 
@@ -67,7 +68,7 @@ impl RoleAggregator {
     ///
     /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
-        let changes = feed(Api::<ClusterRole>::all(client.clone()));
+        let changes = feed(Api::<ClusterRole>::all(client.clone()), Part::Whole);
         let aggregator = Aggregator { client, roles: BTreeMap::new() };
         Self { actor: Actor::start(aggregator, WorkQueue::new(), changes) }
     }

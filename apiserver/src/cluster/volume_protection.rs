@@ -9,6 +9,7 @@ use serde_json::json;
 use super::actor::Actor;
 use super::feed::feed;
 use super::passes::{self, Key, keys};
+use super::watch::Part;
 use super::with_timeout;
 
 /// The finalizer that the API server gives to each claim.
@@ -63,8 +64,8 @@ impl VolumeProtection {
     ///
     /// Panics outside a tokio runtime.
     pub fn start(client: Client) -> Self {
-        let claims = feed(Api::<PersistentVolumeClaim>::all(client.clone()));
-        let pods = feed(Api::<Pod>::all(client.clone()));
+        let claims = feed(Api::<PersistentVolumeClaim>::all(client.clone()), Part::Whole);
+        let pods = feed(Api::<Pod>::all(client.clone()), Part::Whole);
         let changes = stream::select(
             keys(claims, |claim: &PersistentVolumeClaim| claim.metadata.name.clone()),
             keys(pods, claims_of),
