@@ -47,6 +47,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "homeostat",
             "homeostat-core",
+            "homeostat-json",
             "homeostat-apiserver (dev)",
             "homeostat-faults (dev)",
             "homeostat-testing (dev)",
