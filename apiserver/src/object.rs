@@ -1,13 +1,12 @@
 //! Stored objects: JSON encoded once, with the few parsed members that lists and watches need.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use homeostat_json::Reader;
+use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::fields::{Fields, Paths, string_map};
@@ -69,11 +68,6 @@ const METADATA: &[u8] = b"\"metadata\":";
 const VERSION: &[u8] = b"\"resourceVersion\":\"";
 /// The start of the owners.
 const OWNERS: &[u8] = b",\"managedFields\":";
-
-/// The name of a member.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A field that field selectors may name.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,10 @@
 //! Members that occur twice in an object of JSON.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
-
-use crate::object::Name;
 
 /// Returns true if a text may have an object with two members of one name: only JSON is known.
 pub(crate) fn may_repeat_members(bytes: &[u8]) -> bool {
@@ -23,6 +22,11 @@ impl<'de> Deserialize<'de> for Repeats {
         deserializer.deserialize_any(RepeatsVisitor)
     }
 }
+
+/// The name of a member.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(transparent)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 struct RepeatsVisitor;
 
